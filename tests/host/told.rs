@@ -1,7 +1,7 @@
 //! Who is told that a rank has been notified: the cases `told.*` under many schedules, with locks
 //! and with atomics of the machine's own.
 //!
-//! The protocol: `kernel/mapped/src/deferred/mod.rs`.
+//! The protocol: `kernel/mapped/src/deferred.rs`.
 
 use flagpost_explore::{cases, config_for, native, program};
 use flagpost_sim::{Profile, sweep};

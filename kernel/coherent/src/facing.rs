@@ -24,6 +24,7 @@ use core::cell::Cell;
 use flagpost_hal::{Address, CoreId, Region};
 use flagpost_link::Rank;
 use flagpost_loadstore::{
+    Base, Native,
     announced::look_first,
     layout::round_up,
     phase::{WORDS, is_of, phase},
@@ -31,7 +32,7 @@ use flagpost_loadstore::{
 };
 use flagpost_record::Spot;
 
-use crate::{RecordMail, Records, records::ENTRY};
+use crate::{Records, entry::ENTRY};
 
 /// Most ranks that have facing entries.
 pub(crate) const FEW: usize = 4;
@@ -135,11 +136,6 @@ impl Facing {
         self.answered.set(ticket);
     }
 
-    /// Whether the peer's entry here is known to be cleared.
-    pub(crate) fn has_met(&self) -> bool {
-        self.is_met.get()
-    }
-
     /// An entry of the peer has come through the ring: it has started. Always true.
     #[inline(always)]
     pub(crate) fn meets(&self) -> bool {
@@ -172,82 +168,70 @@ impl Facing {
     pub(crate) fn ring_back(&self, ticket: u32) -> u32 {
         ticket.wrapping_sub(self.taken.get())
     }
-}
 
-impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
-    /// The facing entries of this rank and another one, if they have any.
-    #[inline]
-    pub(crate) fn facing(&self, rank: Rank) -> Option<&Facing> {
-        let have = self.faces && rank != self.base.rank();
-        self.facing.get(rank.index()).filter(|_| have)
-    }
-
-    /// Where this rank's facing entry to `rank` is, and that of `rank` to this one.
-    pub(crate) fn facing_at(&self, rank: Rank) -> [Address; 2] {
-        let me = self.base.rank();
-        let (low, high) = if me < rank { (me, rank) } else { (rank, me) };
-        let before = u32::from(high.get()).saturating_mul(line_of(M::LINE as u32));
-        let offset = self.base.layout().behind(before);
-        let first = Region::memory(CoreId::new(low.get())).at(offset);
-        let second = first.plus(ENTRY);
-        if me == low {
-            [first, second]
-        } else {
-            [second, first]
-        }
-    }
-
-    /// Finds out where they are; and the own ones are cleared, before any peer may use them.
-    pub(crate) fn place_facing(&self) {
-        let (me, machine) = (self.base.rank(), self.machine());
+    /// Finds out where the entries of this rank and `peer` are; and clears the own ones, before any
+    /// peer may use them.
+    pub(crate) fn place<M: Records>(&self, base: &Base<M, Native>, peer: Rank) {
+        let (me, machine) = (base.rank(), base.machine());
         // The line of this rank and itself is nobody's.
-        let [nobody, _] = self.facing_at(me);
+        let [nobody, _] = facing_at(base, me);
         // The other phase than that of the first.
         let empty = [phase(1).to_le_bytes(); WORDS];
         let clear = |at| machine.store_bytes(at, empty.as_flattened());
-        for rank in (0..self.base.size()).map(Rank::new).take(FEW) {
-            let Some(facing) = self.facing(rank) else {
-                continue;
-            };
-            let [out, back] = self.facing_at(rank);
-            facing.met.set(machine.spot(back));
-            let known = if me < rank {
-                clear(out);
-                clear(back);
-                facing.is_met.set(true);
-                back
-            } else {
-                clear(nobody);
-                nobody
-            };
-            let rings = [(rank, me), (me, rank)].map(|(owner, producer)| {
-                let owner = Region::memory(CoreId::new(owner.get()));
-                self.entry(owner, producer.get().into(), 0)
-            });
-            let [there, here] = rings;
-            for (spot, at) in facing.spots.iter().zip([out, known, there, here]) {
-                spot.set(machine.spot(at));
-            }
+        let [out, back] = facing_at(base, peer);
+        self.met.set(machine.spot(back));
+        let known = if me < peer {
+            clear(out);
+            clear(back);
+            self.is_met.set(true);
+            back
+        } else {
+            clear(nobody);
+            nobody
+        };
+        let rings = [(peer, me), (me, peer)].map(|(owner, producer)| {
+            let owner = Region::memory(CoreId::new(owner.get()));
+            base.layout().entry(owner, producer.get().into(), 0, ENTRY)
+        });
+        let [there, here] = rings;
+        for (spot, at) in self.spots.iter().zip([out, known, there, here]) {
+            spot.set(machine.spot(at));
         }
     }
 
-    /// The facing entry of `peer`: where it is, and its first word, if it has come. A loop that
-    /// waits looks at it.
-    pub(crate) fn look_facing(&self, peer: Rank, facing: &Facing) -> Option<(Address, u32)> {
-        if !facing.has_met() {
+    /// The entry of `peer`: where it is, and its first word, if it has come. A loop that waits
+    /// looks at it.
+    pub(crate) fn look<M: Records>(
+        &self,
+        base: &Base<M, Native>,
+        peer: Rank,
+    ) -> Option<(Address, u32)> {
+        if !self.is_met.get() {
             return None;
         }
-        let ([_, at], lap) = (self.facing_at(peer), facing.lap());
-        let first = look_first(&self.base, at, phase(lap))?;
+        let ([_, at], lap) = (facing_at(base, peer), self.lap());
+        let first = look_first(base, at, phase(lap))?;
         Some((at, first))
     }
 
-    /// Whether the peer's facing entry has come, after an acquire.
+    /// Whether the peer's entry has come, after an acquire.
     #[inline(always)]
-    pub(crate) fn has_faced(&self, facing: &Facing) -> bool {
-        is_of(
-            self.machine().load_record(facing.back()),
-            phase(facing.lap()),
-        )
+    pub(crate) fn has_come<M: Records>(&self, machine: &M) -> bool {
+        is_of(machine.load_record(self.back()), phase(self.lap()))
+    }
+}
+
+/// Where this rank's facing entry to `rank` is, and that of `rank` to this one.
+pub(crate) fn facing_at<M: Records>(base: &Base<M, Native>, rank: Rank) -> [Address; 2] {
+    let me = base.rank();
+    let (low, high) = if me < rank { (me, rank) } else { (rank, me) };
+    let before = u32::from(high.get()).saturating_mul(line_of(M::LINE as u32));
+    let offset = base.layout().behind(before);
+    let first = Region::memory(CoreId::new(low.get())).at(offset);
+    let second = first.plus(ENTRY);
+    if me == low {
+        [first, second]
+    } else {
+        [second, first]
     }
 }

@@ -27,6 +27,7 @@
 //! ```
 #![no_std]
 
+pub mod entry;
 pub mod facing;
 pub mod mail;
 pub mod peer;

@@ -18,9 +18,9 @@ use flagpost_loadstore::{
 
 use crate::{
     Records,
+    entry::{DATA, ENTRY},
     facing::{FEW, Facing, has_facing, line_of},
     peer::Peer,
-    records::{DATA, ENTRY},
 };
 
 /// Lines per rank, unless asked for otherwise; and least lines of a pair's ring: a producer loads
@@ -76,6 +76,13 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     #[inline(always)]
     pub(crate) fn peer(&self, rank: Rank) -> Option<&Peer> {
         self.peers.get(rank.index().checked_rem(PEERS)?)
+    }
+
+    /// The facing entries of this rank and another one, if they have any.
+    #[inline]
+    pub(crate) fn facing(&self, rank: Rank) -> Option<&Facing> {
+        let have = self.faces && rank != self.base.rank();
+        self.facing.get(rank.index()).filter(|_| have)
     }
 
     /// Which ring is looked at after which.
@@ -173,8 +180,10 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
         self.take_turns();
         self.base.clear_tail();
         self.base.empty_rings(ENTRY, FIRST);
-        if self.faces {
-            self.place_facing();
+        for peer in (0..self.base.size()).map(Rank::new).take(FEW) {
+            if let Some(facing) = self.facing(peer) {
+                facing.place(&self.base, peer);
+            }
         }
     }
 

@@ -8,16 +8,6 @@
 //!
 //! A few ranks have two entries more for each other, in one line: [`facing`](crate::facing).
 //!
-//! # Memory layout (an entry; a facing line has two, that of the lower rank first)
-//! ```text
-//!   word   0           1        2        3       4 … 7
-//!        ┌───────────┬────────┬────────┬───────┬──────────────────┐
-//!        │ phase,    │ taken  │ length │ place │ 16 bytes of data │
-//!        │ immediate │        │ claim  │       │                  │
-//!        └───────────┴────────┴────────┴───────┴──────────────────┘
-//! ```
-//! `taken`: how many entries its producer has taken of those that go the other way.
-//!
 //! # Guarantee
 //! R1. Who takes an entry finds its data in their place, and its producer's earlier puts.
 //! R2. Entries of one producer are taken in program order, wherever they are.
@@ -46,64 +36,14 @@ use flagpost_loadstore::{
     flight::is_placed,
     phase::{announcing, immediate, phase},
 };
-use flagpost_record::{CLAIM, Spot};
+use flagpost_record::Spot;
 
 use crate::{
     RecordMail, Records,
-    facing::{FEW, Facing},
+    entry::{BODY, CLAIMED, ELEMENTS, ENTRY, SECOND, TAKEN, body, element, of_head, of_parts},
+    facing::{FEW, Facing, facing_at},
     peer::{Inbox, Outbox, Peer},
 };
-
-/// Bytes of an entry: fewer lines than of whole ones are on their way between two cores.
-pub(crate) const ENTRY: u32 = 32;
-
-/// The most data in an entry.
-pub(crate) const DATA: usize = 16;
-
-/// Where the body of an entry is, and the second 8 bytes of its data.
-const BODY: u32 = 8;
-const SECOND: u32 = 24;
-
-/// In place of the length: the data are in their place, or their owner is about to put them there.
-const TAKEN: u32 = CLAIM as u32;
-
-/// The producer is about to put them there.
-const CLAIMED: u32 = u32::MAX - 1;
-
-/// The first part of a record's body.
-#[inline]
-const fn of_parts(place: u32, len: u32) -> u64 {
-    (place as u64).wrapping_shl(32) | len as u64
-}
-
-/// Place and length of the data.
-#[inline]
-const fn of_head(head: u64) -> (u32, u32) {
-    (head.wrapping_shr(32) as u32, head as u32)
-}
-
-/// How many elements of 8 bytes come before the place of the data, if the data are such an element
-/// and the place is aligned. Else a number that is too large for any region.
-#[inline(always)]
-const fn element(head: u64) -> u64 {
-    // The length and the three low bits of the place become the highest bits.
-    (head ^ 8).rotate_right(35)
-}
-
-/// The elements of 8 bytes that the largest region has.
-const ELEMENTS: u64 = 1 << 29;
-
-/// The body of a record, and the 8 bytes behind it.
-#[inline]
-fn body(place: u32, data: &[u8]) -> ([u64; 2], [u8; 8]) {
-    let mut parts = [[0; 8]; 2];
-    for (to, from) in parts.as_flattened_mut().iter_mut().zip(data) {
-        *to = *from;
-    }
-    let [first, second] = parts;
-    let head = of_parts(place, data.len().min(DATA) as u32);
-    ([head, u64::from_le_bytes(first)], second)
-}
 
 impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     /// The `nth` entry of the ring whose first entry is at `first`.
@@ -225,7 +165,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let carried = if travels { data } else { &[] };
         let (at, lap) = match self.facing(to).filter(|facing| facing.is_free(ticket)) {
             Some(facing) => {
-                let [at, _] = self.facing_at(to);
+                let [at, _] = facing_at(&self.base, to);
                 (at, facing.stores(ticket))
             }
             None => {
@@ -291,7 +231,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         }
         while ago(from) > ago(ticket) {
             let (at, _) = match faced {
-                Some(last) if last == from => (self.facing_at(to)[0], 0),
+                Some(last) if last == from => (facing_at(&self.base, to)[0], 0),
                 _ => self.record_in_ring(to, from)?,
             };
             out.looks(from);
@@ -378,8 +318,9 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
                 let top = nth.wrapping_shl(self.to_top);
                 let at = (self.in_ring(facing.ring_here(), nth), wanted, top);
                 // FIRST: I1.
-                let is_next =
-                    |element| element < ELEMENTS && facing.meets() && !self.has_faced(facing);
+                let is_next = |element| {
+                    element < ELEMENTS && facing.meets() && !facing.has_come(self.machine())
+                };
                 taken = self.take_record(at, (peer, facing, next), is_next);
             }
             match taken {
@@ -435,7 +376,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             facing.meets();
         }
         // After an acquire, if there is anything in the ring: what is here comes first (I1).
-        let faced = facing.and_then(|facing| self.look_facing(source, facing));
+        let faced = facing.and_then(|facing| facing.look(&self.base, source));
         let (at, first) = match faced {
             Some(faced) => faced,
             None => (at, in_ring?),
@@ -484,42 +425,5 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             }
         }
         Some(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_element_is_aligned_and_of_eight_bytes() {
-        for number in [0, 1, ELEMENTS - 1] {
-            let place = (number * 8) as u32;
-            assert_eq!(element(of_parts(place, 8)), number);
-            for other in [
-                of_parts(place + 4, 8),
-                of_parts(place + 1, 8),
-                of_parts(place, 0),
-                of_parts(place, 16),
-                of_parts(place, TAKEN),
-                of_parts(place, CLAIMED),
-            ] {
-                assert!(element(other) >= ELEMENTS, "{other:x}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_body_comes_back() {
-        for len in 0..=DATA {
-            let data = &b"0123456789abcdef"[..len];
-            for place in [0, 12, u32::MAX] {
-                let ([head, first], second) = body(place, data);
-                assert_eq!(of_head(head), (place, len as u32));
-                assert!(len as u32 != TAKEN && len as u32 != CLAIMED);
-                let parts = [first.to_le_bytes(), second];
-                assert_eq!(&parts.as_flattened()[..len], data);
-            }
-        }
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     flight::surely_has_room,
     phase::{announcing, immediate, is_of, phase},
     ring::FIRST,
-    words::atomics::ATTEMPTS,
+    words::change::ATTEMPTS,
 };
 
 /// What a rank remembers of shared rings: its own, and those of up to `PEERS` others.

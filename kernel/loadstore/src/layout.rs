@@ -10,6 +10,9 @@ pub(crate) const SLOTS: u32 = 32;
 /// Scratch bytes per rank.
 pub(crate) const SCRATCH_PER_RANK: u32 = 32;
 
+/// Bytes that one update may change: one hold of the lock, one line on most machines.
+pub(crate) const UPDATE: u32 = 32;
+
 /// Bytes that the slots of two windows take for each rank.
 const SLOTS_OF_WINDOWS: u32 = 16;
 

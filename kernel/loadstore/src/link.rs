@@ -13,8 +13,7 @@ use flagpost_link::{
 
 use crate::{
     Atomics as _, Base, Mail,
-    layout::{SCRATCH_PER_RANK, SLOTS},
-    words::cells::UPDATE,
+    layout::{SCRATCH_PER_RANK, SLOTS, UPDATE},
 };
 
 /// A rank's link over a machine's loads and stores, with such a [`Mail`]. Rank r is core r.

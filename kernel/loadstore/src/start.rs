@@ -21,8 +21,10 @@ use flagpost_hal::{
 use flagpost_link::{Heap, Link as _, Rank, Refusal, Session, order, point};
 
 use crate::{
-    Atomics as _, Base, LoadStore, Mail, Ring, layout::Layout, mail::Plan, ring::PAIRS,
-    words::cells::UPDATE,
+    Atomics as _, Base, LoadStore, Mail, Ring,
+    layout::{Layout, UPDATE},
+    mail::Plan,
+    ring::PAIRS,
 };
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {

@@ -1,6 +1,6 @@
 //! Bells: which of many rings has something in it.
 //!
-//! A rank with a ring per peer would have to look at a word of each. With [`Ring::Bells`] it looks
+//! A rank with a ring per peer would have to look at a word of each. With [`Ring::Bells`](flagpost_loadstore::Ring::Bells) it looks
 //! at one byte per peer instead, 32 of them in a line: whoever stores an entry stores its *bell*
 //! after it, the lower 8 bits of the ticket after that entry. A ring whose bell differs from what
 //! was taken of it is looked at. So is the ring that was taken from last, since its next entry
@@ -32,12 +32,10 @@ use core::cell::Cell;
 use flagpost_hal::{Address, Machine, Region, Watch};
 use flagpost_link::{Rank, point};
 use flagpost_loadstore::{
-    Atomics, Ring,
+    Atomics, Base,
     phase::WORDS,
     ring::{FIRST, PAIRS},
 };
-
-use crate::{LineMail, peer::Peer};
 
 /// Bells in a word.
 const BELLS: u16 = 4;
@@ -95,7 +93,7 @@ fn get(words: &[Cell<u32>], rank: Rank) -> u8 {
 }
 
 /// The bit of `rank`.
-const fn bit(rank: Rank) -> u64 {
+pub(crate) const fn bit(rank: Rank) -> u64 {
     1_u64.wrapping_shl(rank.get() as u32)
 }
 
@@ -105,7 +103,7 @@ const fn bits(size: u16) -> u64 {
 }
 
 /// The first of `rung` from `from` on, round the ranks.
-fn first(rung: u64, from: Rank) -> Option<Rank> {
+pub(crate) fn first(rung: u64, from: Rank) -> Option<Rank> {
     let ahead = rung & bit(from).wrapping_neg();
     let some = if ahead == 0 { rung } else { ahead };
     (some != 0).then(|| Rank::new(some.trailing_zeros() as u16))
@@ -149,7 +147,7 @@ impl Bells {
     }
 
     /// The ring of `of` was taken as far as `ticket`.
-    fn answer(&self, of: Rank, ticket: u32) {
+    pub(crate) fn answer(&self, of: Rank, ticket: u32) {
         set(&self.answered, of, bell(ticket));
         // So many entries are left that it has rung for: none, if more was taken. (Of at most 128,
         // one was taken.)
@@ -161,96 +159,34 @@ impl Bells {
     }
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
-    /// Where the bell of `of` is among those of `rings`.
-    fn bell_of(&self, rings: Region, of: Rank) -> Address {
-        self.layout().bell(rings, of.get().into())
-    }
-
+impl Bells {
     /// Tells the owner of `rings` that the entry before ticket `behind` was stored.
-    pub(crate) fn ring_bell(&self, rings: Region, behind: u32) {
-        let at = self.bell_of(rings, self.base.rank());
+    pub(crate) fn ring<M: Machine, A: Atomics<M>>(base: &Base<M, A>, rings: Region, behind: u32) {
+        let at = base.layout().bell(rings, base.rank().get().into());
         // BELL: G1.
         point!(
             "mapped.bells.ring",
-            self.machine().store_u8(at, bell(behind))
+            base.machine().store_u8(at, bell(behind))
         );
     }
 
     /// Makes all own bells those of empty rings.
-    pub(crate) fn clear_bells(&self, rings: Region) {
-        if let Ring::Bells { .. } = self.layout().ring() {
-            for of in (0..self.base.size()).map(Rank::new) {
-                self.machine()
-                    .store_u8(self.bell_of(rings, of), bell(FIRST));
-            }
+    pub(crate) fn clear<M: Machine, A: Atomics<M>>(base: &Base<M, A>) {
+        for of in 0..base.size() {
+            let at = base.layout().bell(base.own_rings(), of.into());
+            base.machine().store_u8(at, bell(FIRST));
         }
     }
 
-    /// Takes the next entry of a ring that has one, as its bell says. Rings take turns; and lines
-    /// of bells do, if this is done `aside`.
-    pub(crate) fn take_rung(&self, rings: Region, aside: bool) -> Option<u32> {
-        // Those that were heard before come first: that costs no look at the others.
-        if let Some(immediate) = self.take_heard(rings) {
-            return Some(immediate);
-        }
-        let early = !aside && self.bells.early.replace(true);
-        if early && let Some(immediate) = self.take_early(rings) {
-            return Some(immediate);
-        }
-        self.listen(rings, aside);
-        let heard = self.take_heard(rings);
-        if heard.is_none() && !aside && !early {
-            return self.take_early(rings);
-        }
-        heard
-    }
-
-    /// Takes the next entry of who told something last, and may go on: it comes before its bell.
-    fn take_early(&self, rings: Region) -> Option<u32> {
-        let left = self.bells.warm.get().checked_sub(1)?;
-        self.bells.warm.set(left);
-        let immediate = self.take_from(rings, self.sender.get())?;
-        // The bells of others come next.
-        self.bells.early.set(false);
-        Some(immediate)
-    }
-
-    /// Takes the next entry of a ring whose bell was heard.
-    fn take_heard(&self, rings: Region) -> Option<u32> {
-        let mut rung = self.bells.rung.get() & bits(self.base.size());
-        while let Some(source) = first(rung, self.turn.get()) {
-            if let Some(immediate) = self.take_from(rings, source) {
-                return Some(immediate);
-            }
-            rung &= !bit(source);
-        }
-        None
-    }
-
-    /// Takes the next entry of `source`, if there is one.
-    fn take_from(&self, rings: Region, source: Rank) -> Option<u32> {
-        let peer = self.peers.get(source.index())?;
-        let before = peer.inbox.next();
-        let immediate = self.take_lines(rings, source, &peer.inbox);
-        // Parts may have been taken, and no notification.
-        if peer.inbox.next() != before {
-            self.bells.answer(source, peer.inbox.next());
-        }
-        if immediate.is_some() {
-            self.took(source, &peer.out, source.next(self.base.size()));
-        }
-        immediate
-    }
-
-    /// Looks at all bells, or those of a line; a rank that waits waits for all.
-    fn listen(&self, rings: Region, aside: bool) {
-        let words = self.base.size().div_ceil(BELLS);
+    /// Looks at all bells, or those of a line, if this is done `aside`; a rank that waits waits for
+    /// all.
+    pub(crate) fn listen<M: Machine, A: Atomics<M>>(&self, base: &Base<M, A>, aside: bool) {
+        let words = base.size().div_ceil(BELLS);
         let lines = words.div_ceil(WORDS as u16);
-        let turn = self.bells.turn.get();
+        let turn = self.turn.get();
         let looks = if aside {
             let next = turn.wrapping_add(1);
-            self.bells.turn.set(if next < lines { next } else { 0 });
+            self.turn.set(if next < lines { next } else { 0 });
             turn..next
         } else {
             0..lines
@@ -259,56 +195,74 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             let from = line.wrapping_mul(WORDS as u16);
             let behind = from.saturating_add(WORDS as u16).min(words);
             let mut line = [[0; 4]; WORDS];
-            let at = self.bells_at(rings, from);
+            let at = word_at(base, from);
             let count = usize::from(behind.saturating_sub(from));
             // A whole line takes no longer than a word, where lines are loaded at once.
-            let whole = self.machine().loads_lines(at.region);
+            let whole = base.machine().loads_lines(at.region);
             let loaded = if whole { WORDS } else { count };
             let bells = line.get_mut(..loaded).unwrap_or_default();
-            self.machine().load_bytes(at, bells.as_flattened_mut());
+            base.machine().load_bytes(at, bells.as_flattened_mut());
             // LISTEN: G1.
             point!(
                 "mapped.bells.listen",
                 for (word, bells) in (from..behind).zip(bells) {
-                    self.bells.hear(word.into(), u32::from_le_bytes(*bells));
+                    self.hear(word.into(), u32::from_le_bytes(*bells));
                 }
             );
         }
-        self.bells.polled.set(true);
+        self.polled.set(true);
     }
 
-    /// Reads all entries whose bells have rung, taken or not.
-    pub(crate) fn read_rung(&self, rings: Region) {
-        self.listen(rings, false);
-        let ranks = (0..self.base.size()).map(Rank::new);
-        for (source, Peer { inbox, .. }) in ranks.zip(&self.peers) {
-            let (seen, _) = inbox.reading();
-            if get(&self.bells.heard, source) != bell(seen) {
-                self.read_ring(rings, source.get().into(), inbox);
-            }
-        }
+    /// The rings of `size` ranks that have rung: a bit each.
+    pub(crate) fn rung(&self, size: u16) -> u64 {
+        self.rung.get() & bits(size)
     }
 
-    /// Where word `number` of the bells is.
-    fn bells_at(&self, rings: Region, number: u16) -> Address {
-        self.bell_of(rings, Rank::new(BELLS.wrapping_mul(number)))
+    /// Whether the bell of `of` says more than that all before `ticket` was read.
+    pub(crate) fn is_ahead(&self, of: Rank, ticket: u32) -> bool {
+        get(&self.heard, of) != bell(ticket)
+    }
+
+    /// Whether the ring that was taken from last comes before the bells now. They come next.
+    pub(crate) fn is_early(&self) -> bool {
+        self.early.replace(true)
+    }
+
+    /// It was taken from: the bells of others come next.
+    pub(crate) fn was_early(&self) {
+        self.early.set(false);
+    }
+
+    /// Whether that ring is worth a look more, before its bell.
+    pub(crate) fn is_warm(&self) -> bool {
+        let left = self.warm.get().checked_sub(1);
+        left.map(|left| self.warm.set(left)).is_some()
     }
 
     /// The own bells as words to wait for, if the loop that waits has looked at them.
-    pub(crate) fn watched_bells(&self) -> impl ExactSizeIterator<Item = Watch> {
-        let first = self.bells_at(self.base.own_rings(), 0);
-        let words = if self.bells.polled.take() {
-            self.base.size().div_ceil(BELLS)
+    pub(crate) fn watched<M: Machine, A: Atomics<M>>(
+        &self,
+        base: &Base<M, A>,
+    ) -> impl ExactSizeIterator<Item = Watch> {
+        let first = word_at(base, 0);
+        let words = if self.polled.take() {
+            base.size().div_ceil(BELLS)
         } else {
             0
         };
         (0..words)
-            .zip(&self.bells.heard)
+            .zip(&self.heard)
             .map(move |(number, heard)| Watch {
                 at: first.plus(u32::from(number).wrapping_mul(4)),
                 seen: heard.get(),
             })
     }
+}
+
+/// The place of word `number` of the own bells.
+fn word_at<M: Machine, A: Atomics<M>>(base: &Base<M, A>, number: u16) -> Address {
+    let bell = u32::from(BELLS.wrapping_mul(number));
+    base.layout().bell(base.own_rings(), bell)
 }
 
 #[cfg(test)]

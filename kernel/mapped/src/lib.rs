@@ -48,13 +48,17 @@
 //! [NA]: crate#sources
 #![no_std]
 
+pub mod belled;
 pub mod bells;
 pub mod deferred;
+pub mod heard;
 pub mod line;
 pub mod mail;
 pub mod pairs;
 pub mod peer;
 pub mod ring;
+#[cfg(test)]
+mod tests;
 
 pub use flagpost_loadstore::{LoadStore, Native, Ring, UnderLock};
 pub use mail::LineMail;

@@ -39,6 +39,21 @@ pub(crate) const fn lines_of(len: usize) -> u32 {
     len.saturating_sub(DATA).div_ceil(LINE_DATA) as u32
 }
 
+/// The most data that travel in rings of so many lines: what fits in there at once, or, where a
+/// part and its head leave room for others, any.
+pub(crate) const fn most_inline(entries: u32) -> usize {
+    match entries {
+        0..LEAST_FOR_PARTS => {
+            let lines = entries.saturating_sub(1) as usize;
+            DATA.saturating_add(lines.saturating_mul(LINE_DATA))
+        }
+        _ => usize::MAX,
+    }
+}
+
+/// Least lines of rings in which data travel in parts.
+const LEAST_FOR_PARTS: u32 = 8;
+
 /// An entry but for its data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {

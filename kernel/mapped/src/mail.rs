@@ -4,8 +4,9 @@
 //! |---|---|
 //! | `pairs` | a ring of lines per pair: who sends, who takes, who places |
 //! | `line` | how an entry is packed, so that it may arrive in pieces |
-//! | `bells` | how to find the ring in which something has come |
+//! | `bells`, `belled` | how to find the ring in which something has come |
 //! | `deferred` | data that were taken and are not in memory yet |
+//! | `heard` | who waits for such data before it tells others |
 //! | `peer` | the two ends of a ring, and their numbers |
 //! | `ring` | which rings a world has by default |
 //!
@@ -33,7 +34,7 @@ use flagpost_loadstore::{
 use crate::{
     bells::Bells,
     deferred::{Deferred, Kept},
-    line, pairs,
+    line,
     peer::{Outbox, Peer, counts},
     ring::for_ranks,
 };
@@ -121,7 +122,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         self.sender.set(source);
         self.turn.set(next);
         if out.hears() {
-            self.hear(source);
+            self.deferred.hears(source);
         }
     }
 
@@ -177,7 +178,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     fn new(base: Base<M, A>) -> Self {
         let layout = base.layout();
         let most_inline = if layout.is_in_buffer() && M::LINE == 32 {
-            pairs::most_inline(layout.ring().entries())
+            line::most_inline(layout.ring().entries())
         } else {
             line::DATA
         };
@@ -207,7 +208,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
             FIRST
         };
         self.base.clear_tail();
-        self.clear_bells(self.base.own_rings());
+        if let Ring::Bells { .. } = self.layout().ring() {
+            Bells::clear(&self.base);
+        }
         self.base.empty_rings(Self::ENTRY, told);
     }
 
@@ -290,7 +293,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
         if self.deferred.stays_awake() {
             polled.note_unknown();
         }
-        polled.relax(self.machine(), self.watched_bells());
+        polled.relax(self.machine(), self.bells.watched(&self.base));
     }
 
     // ---- Order ----
@@ -352,7 +355,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
 
     #[inline]
     fn before_writing(&self, start: u32, len: usize) {
-        self.place_beside(start, len);
+        let busy = self.deferred.is_busy();
+        if busy && self.deferred.has_pieces(self.base.lines(start, len as u32)) {
+            self.place_kept(Kept::Pieces);
+        }
     }
 
     #[inline]
@@ -362,11 +368,27 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
 
     #[inline]
     fn read_own(&self, start: u32, into: &mut [u8]) {
-        self.read_kept(start, into);
+        self.deferred.read(start, into, |at, into| {
+            self.machine().read(self.base.own(at), into);
+            // ORDER: a notification comes behind it: who is told may store there; to lines that are
+            // kept, when they are placed.
+            point!(
+                "mapped.read.order",
+                self.beside_kept(at, into.len() as u32, |_| self.stored())
+            );
+        });
     }
 
     #[inline]
-    fn beside_kept(&self, start: u32, bytes: u32, act: impl FnMut(&[Lines])) {
-        self.beside_lines(start, bytes, act);
+    fn beside_kept(&self, start: u32, bytes: u32, mut act: impl FnMut(&[Lines])) {
+        self.deferred
+            .beside(start, bytes, |at, bytes| act(&[self.base.lines(at, bytes)]));
+    }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize> Drop for LineMail<M, A, PEERS> {
+    fn drop(&mut self) {
+        // PLACE: a flush waits for it.
+        point!("mapped.deferred.drop", self.place_kept(Kept::All));
     }
 }

@@ -54,25 +54,11 @@ use flagpost_loadstore::{
 
 use crate::{
     LineMail,
-    deferred::Kept,
+    bells::Bells,
+    deferred::{Kept, UNIT},
     line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, lines_of},
     peer::{Inbox, Outbox, Peer},
 };
-
-/// The most data that travel in rings of so many lines: what fits in there at once, or, where a
-/// part and its head leave room for others, any.
-pub(crate) const fn most_inline(entries: u32) -> usize {
-    match entries {
-        0..LEAST_FOR_PARTS => {
-            let lines = entries.saturating_sub(1) as usize;
-            DATA.saturating_add(lines.saturating_mul(LINE_DATA))
-        }
-        _ => usize::MAX,
-    }
-}
-
-/// Least lines of rings in which data travel in parts.
-const LEAST_FOR_PARTS: u32 = 8;
 
 /// Looks at a line that has not come: its producer stores it without waiting for anything.
 const LOOKS: u32 = 2;
@@ -171,7 +157,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             next = next.wrapping_add(1);
         }
         if let Ring::Bells { .. } = self.layout().ring() {
-            self.ring_bell(rings, after);
+            Bells::ring(&self.base, rings, after);
         }
         // DRAIN: or the line might stay in this core's buffer for ever.
         point!("mapped.pairs.send.leave", self.machine().drain());
@@ -362,6 +348,24 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
     }
 
+    /// Keeps `data` of ring `number`, for own memory from `place` on, and places what is kept where
+    /// there is no room.
+    pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8], long: bool) {
+        let (mut at, mut rest) = (place, data);
+        while !rest.is_empty() {
+            let from = at & UNIT.wrapping_sub(1);
+            let len = rest.len().min(UNIT.wrapping_sub(from) as usize);
+            let (data, others) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+            let of = (number, at.wrapping_sub(from));
+            if !self.deferred.keep(&self.base, of, from, data, long) {
+                // PLACE: there is room for no more.
+                point!("mapped.deferred.full", self.place_kept(Kept::All));
+                self.deferred.keep(&self.base, of, from, data, long);
+            }
+            (at, rest) = (at.wrapping_add(len as u32), others);
+        }
+    }
+
     /// The line of `ticket`, if all of it has come, as it was before it was sealed.
     fn look_line(&self, rings: Region, number: u32, ticket: u32) -> Option<Line> {
         let phase = phase(self.layout().lap(ticket));
@@ -408,6 +412,25 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         // No drain is needed: I4.
         self.machine()
             .store_u32(self.layout().head(rings, number), word);
+    }
+
+    /// Places what is kept, and tells the producers.
+    #[inline]
+    pub(crate) fn place_kept(&self, kept: Kept) {
+        self.deferred
+            .place(&self.base, kept, |rings| self.tell_placed(rings));
+    }
+
+    /// Tells the producers of these rings that all their data are in memory.
+    fn tell_placed(&self, rings: u64) {
+        let mut left = rings;
+        while left != 0 {
+            let number = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            if let Some(Peer { inbox, .. }) = self.peers.get(number as usize) {
+                self.tell_counts(self.base.own_rings(), number, inbox);
+            }
+        }
     }
 
     /// There was nothing to take: what is kept is placed, and half of a ring is told.

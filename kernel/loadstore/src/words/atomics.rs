@@ -16,7 +16,8 @@
 //! | `update`, up to 4 bytes | load the word; compare and swap; again if another value was found |
 //!
 //! Nothing is locked, and nothing drained: an atomic operation is in memory when it returns. A rank
-//! whose compare and swap finds another value [`ATTEMPTS`] times in a row is told to come again.
+//! whose compare and swap finds another value [so often](super::change::ATTEMPTS) in a row is told
+//! to come again.
 //!
 //! A machine whose atomics do not reach all cores is no [`NativeAtomics`], and cannot have
 //! [`Native`].
@@ -24,12 +25,7 @@
 //! [`WIDE`]: NativeAtomics::WIDE
 
 use flagpost_hal::{Address, Machine, NativeAtomics};
-use flagpost_link::{Amo, Rank, Refusal};
-
-use crate::Base;
-
-/// Attempts of one call to change a word that others change.
-pub const ATTEMPTS: u32 = 4;
+use flagpost_link::Amo;
 
 /// Words are changed under their owner's lock: on any machine.
 #[derive(Copy, Clone, Debug)]
@@ -86,85 +82,5 @@ impl<M: Machine + NativeAtomics> Atomics<M> for Native {
     #[inline]
     fn atomic_long(machine: &M, at: Address, operation: Amo) -> Option<u64> {
         M::WIDE.then(|| machine.atomic_u64(at, operation))
-    }
-}
-
-impl<M: Machine, A: Atomics<M>> Base<M, A> {
-    /// Does `amo` to the word at `at`, if that is one operation of the machine. Its numbers have 4
-    /// bytes.
-    #[inline(always)]
-    pub(crate) fn change_short(&self, at: Address, amo: Amo) -> Option<u32> {
-        let native = |operation| A::atomic(self.machine(), at, operation);
-        match amo {
-            Amo::Read => Some(self.machine().load_u32(at)),
-            Amo::Add(value) => native(Amo::Add(value as u32)),
-            Amo::Or(value) => native(Amo::Or(value as u32)),
-            Amo::Swap(value) => native(Amo::Swap(value as u32)),
-            Amo::CompareSwap { expected, new } => native(Amo::CompareSwap {
-                expected: expected as u32,
-                new: new as u32,
-            }),
-            Amo::And(_) | Amo::Xor(_) => None,
-        }
-    }
-
-    /// Does `amo` to the aligned 8 bytes at `at`, if that is one operation of the machine.
-    #[inline]
-    pub(crate) fn change_long(&self, at: Address, amo: Amo) -> Option<u64> {
-        match amo {
-            Amo::Read => A::atomic_long(self.machine(), at, Amo::Add(0)),
-            Amo::And(_) | Amo::Xor(_) => None,
-            one => A::atomic_long(self.machine(), at, one),
-        }
-    }
-
-    /// Makes of the word at `at` of `to`'s what `new` says, natively; what it was.
-    pub(crate) fn change_word(
-        &self,
-        to: Rank,
-        at: Address,
-        new: impl FnMut(u32) -> u32,
-    ) -> Result<u32, Refusal> {
-        let old = self.machine().load_u32(at);
-        self.exchange_until(to, old, new, |expected, new| {
-            A::atomic(self.machine(), at, Amo::CompareSwap { expected, new })
-        })
-    }
-
-    /// The same of the aligned 8 bytes at `at`.
-    pub(crate) fn change_two_words(
-        &self,
-        to: Rank,
-        at: Address,
-        new: impl FnMut(u64) -> u64,
-    ) -> Result<u64, Refusal> {
-        let old = A::atomic_long(self.machine(), at, Amo::Add(0));
-        self.exchange_until(to, old.unwrap_or_default(), new, |expected, new| {
-            A::atomic_long(self.machine(), at, Amo::CompareSwap { expected, new })
-        })
-    }
-
-    /// Compares and swaps until `old` is what is found.
-    fn exchange_until<T: Copy + PartialEq>(
-        &self,
-        to: Rank,
-        mut old: T,
-        mut new: impl FnMut(T) -> T,
-        swap: impl Fn(T, T) -> Option<T>,
-    ) -> Result<T, Refusal> {
-        for _ in 0..ATTEMPTS {
-            let changed = new(old);
-            if changed == old {
-                return Ok(old);
-            }
-            match swap(old, changed) {
-                Some(found) if found == old => return Ok(old),
-                Some(found) => old = found,
-                None => break,
-            }
-        }
-        self.polled().note_unknown();
-        // Others were quicker each time.
-        Err(Refusal::Locked(to))
     }
 }

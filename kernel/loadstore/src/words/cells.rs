@@ -34,10 +34,7 @@
 use flagpost_hal::{Address, Coherence as _, UncachedMemory as _};
 use flagpost_link::{Amo, Rank, Refusal, Width, point, site};
 
-use crate::{Atomics as _, LoadStore, Mail};
-
-/// Bytes that one update may change: one hold of the lock, one line on most machines.
-pub(crate) const UPDATE: u32 = 32;
+use crate::{Atomics as _, LoadStore, Mail, layout::UPDATE};
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     fn load_cell(&self, at: Address, width: Width) -> u64 {

@@ -14,7 +14,9 @@
 
 pub mod atomics;
 pub mod cells;
+pub mod change;
 pub mod lock;
+pub mod look;
 pub mod match_vector;
 pub mod poll;
 pub mod slots;

@@ -10,14 +10,14 @@
 //! | verb | what it does |
 //! |---|---|
 //! | `keep` | keeps bytes that were read from a ring |
-//! | `read_kept` | reads own bytes: kept ones, and the others by the cache |
-//! | `place_kept` | stores, writes back, drains, invalidates, tells |
-//! | `beside_lines` | names own lines, but not those kept in the cache |
+//! | `read` | reads own bytes: kept ones, and the others by the cache |
+//! | `place` | stores, writes back, drains, invalidates, tells |
+//! | `beside` | names own lines, but not those kept in the cache |
 //!
 //! # Guarantee
 //! D1. The owner finds the data of each notification that it was given.
 //! D2. Whoever this rank tells anything afterwards finds them as well, in memory; so does whoever
-//!     *their producer* tells after it has heard of them ([`heard`]).
+//!     *their producer* tells after it has heard of them ([`heard`](mod@crate::heard)).
 //! D3. A producer is told that its data are placed only when they are in memory.
 //!
 //! # When what is kept is placed
@@ -41,32 +41,29 @@
 //! # Bounds
 //! `PLACES` pieces of 32 bytes, and `SPANS` runs of lines. More are placed at once.
 
-pub mod heard;
-#[cfg(test)]
-mod tests;
-
 use core::cell::Cell;
 
 use flagpost_hal::{Lines, Machine};
-use flagpost_link::{order, point};
-use flagpost_loadstore::{Atomics, Mail as _};
-
-use crate::{LineMail, peer::Peer};
-use heard::NOBODY;
+use flagpost_link::{Rank, order, point};
+use flagpost_loadstore::{Atomics, Base};
 
 /// Pieces in the table.
-const PLACES: usize = 16;
+pub(crate) const PLACES: usize = 16;
 
 /// Runs of dirty lines.
-const SPANS: usize = 4;
+pub(crate) const SPANS: usize = 4;
 
 /// The memory that a piece is of: so many bytes, at a multiple.
-const UNIT: u32 = 32;
+pub(crate) const UNIT: u32 = 32;
+
+/// In place of the rank that was heard.
+const NOBODY: u32 = u32::MAX;
+const SEVERAL: u32 = u32::MAX - 1;
 
 /// In how many looks that find nothing more of a put may come, before what has come is placed.
 const COMING: u8 = 200;
 
-/// What `place_kept` places.
+/// What [`Deferred::place`] places.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// The table.
@@ -196,13 +193,38 @@ impl Deferred {
         stays
     }
 
+    /// `source`, for whom data are in flight, has told something.
+    pub(crate) fn hears(&self, source: Rank) {
+        let source = source.get().into();
+        let heard = match self.heard.get() {
+            NOBODY => source,
+            heard if heard == source => heard,
+            _ => SEVERAL,
+        };
+        self.heard.set(heard);
+        self.busy.set(true);
+    }
+
+    /// Whether a rank other than `but` has told something.
+    pub(crate) fn has_heard(&self, but: Option<Rank>) -> bool {
+        let heard = self.heard.get();
+        heard != NOBODY && but.is_none_or(|but| u32::from(but.get()) != heard)
+    }
+
+    /// All data of those that have told something are in place, but for those of `left`.
+    pub(crate) fn has_waited(&self, left: Option<Rank>) {
+        self.heard
+            .set(left.map_or(NOBODY, |rank| rank.get().into()));
+        self.note();
+    }
+
     fn note(&self) {
         self.busy
             .set(self.rings() != 0 || self.heard.get() != NOBODY);
     }
 
-    /// The rings whose data are kept.
-    fn rings(&self) -> u64 {
+    /// The rings whose data are kept: a bit each.
+    pub(crate) fn rings(&self) -> u64 {
         self.of_pieces.get() | self.of_spans.get()
     }
 
@@ -265,44 +287,31 @@ impl Deferred {
     }
 }
 
-const fn bit(number: u32) -> u64 {
+/// The bit of a ring.
+pub(crate) const fn bit(number: u32) -> u64 {
     1_u64.wrapping_shl(number)
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
-    /// Whether data may stay in the cache: where a unit is a line.
-    const CACHES: bool = M::LINE == UNIT as usize;
-
+impl Deferred {
     /// Whether anything is kept, or heard of.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
-        self.deferred.busy.get()
+        self.busy.get()
     }
 
-    /// Keeps `data` of ring `number`, for own memory from `place` on. Only of `long` data whole
-    /// lines stay in the cache: their producer asks for them.
-    pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8], long: bool) {
-        let (mut at, mut rest) = (place, data);
-        while !rest.is_empty() {
-            let from = at & UNIT.wrapping_sub(1);
-            let len = rest.len().min(UNIT.wrapping_sub(from) as usize);
-            let (data, others) = rest.split_at_checked(len).unwrap_or((rest, &[]));
-            let of = (number, at.wrapping_sub(from));
-            if !self.keep_unit(of, from, data, long) {
-                // PLACE: there is room for no more.
-                point!("mapped.deferred.full", self.place_kept(Kept::All));
-                self.keep_unit(of, from, data, long);
-            }
-            (at, rest) = (at.wrapping_add(len as u32), others);
-        }
-    }
-
-    /// The same of one unit, from byte `from` of it on; false if there is no room.
-    fn keep_unit(&self, (ring, unit): (u32, u32), from: u32, data: &[u8], long: bool) -> bool {
-        let deferred = &self.deferred;
+    /// Keeps `data` of ring `ring`, from byte `from` of a unit on; false if there is no room. Only
+    /// of `long` data whole lines stay in the cache: their producer asks for them.
+    pub(crate) fn keep<M: Machine, A: Atomics<M>>(
+        &self,
+        base: &Base<M, A>,
+        (ring, unit): (u32, u32),
+        from: u32,
+        data: &[u8],
+        long: bool,
+    ) -> bool {
         let same = |cell: &Cell<Piece>| (cell.get().ring, cell.get().unit) == (ring, unit);
-        let (found, count) = (deferred.table().iter().position(same), deferred.count.get());
-        let Some(place) = deferred.pieces.get(found.unwrap_or(count)) else {
+        let (found, count) = (self.table().iter().position(same), self.count.get());
+        let Some(place) = self.pieces.get(found.unwrap_or(count)) else {
             return false;
         };
         let (mut piece, count) = match found {
@@ -312,136 +321,133 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         if !piece.join(from, data) {
             return false;
         }
-        if Self::CACHES && long && piece.data().len() == UNIT as usize {
-            if !deferred.is_dirty(unit) && !deferred.add_line(unit) {
+        // Where a unit is a line, it may stay in the cache.
+        let is_line = M::LINE == UNIT as usize && piece.data().len() == UNIT as usize;
+        if long && is_line {
+            if !self.is_dirty(unit) && !self.add_line(unit) {
                 return false;
             }
             // The last piece takes its place.
             let others = count.saturating_sub(1);
-            if let Some(last) = deferred.pieces.get(others) {
+            if let Some(last) = self.pieces.get(others) {
                 place.set(last.get());
             }
-            deferred.count.set(others);
-            deferred.of_spans.set(deferred.of_spans.get() | bit(ring));
-            self.machine().write(self.base.own(unit), piece.data());
+            self.count.set(others);
+            self.of_spans.set(self.of_spans.get() | bit(ring));
+            base.machine().write(base.own(unit), piece.data());
         } else {
             place.set(piece);
-            deferred.count.set(count);
-            deferred.of_pieces.set(deferred.of_pieces.get() | bit(ring));
+            self.count.set(count);
+            self.of_pieces.set(self.of_pieces.get() | bit(ring));
         }
-        deferred.busy.set(true);
+        self.busy.set(true);
         true
     }
 
-    /// Places what is kept, and tells the producers.
+    /// Places what is kept, if anything is, and says by `tell` of which rings that was.
     #[inline]
-    pub(crate) fn place_kept(&self, kept: Kept) {
-        if self.is_busy() && self.deferred.rings() != 0 {
-            self.place_now(kept);
+    pub(crate) fn place<M: Machine, A: Atomics<M>>(
+        &self,
+        base: &Base<M, A>,
+        kept: Kept,
+        tell: impl FnOnce(u64),
+    ) {
+        if self.is_busy() && self.rings() != 0 {
+            self.place_now(base, kept, tell);
         }
     }
 
     #[inline(never)]
-    fn place_now(&self, kept: Kept) {
-        let deferred = &self.deferred;
+    fn place_now<M: Machine, A: Atomics<M>>(
+        &self,
+        base: &Base<M, A>,
+        kept: Kept,
+        tell: impl FnOnce(u64),
+    ) {
         let all = kept == Kept::All;
-        if deferred.table().is_empty() && !all {
+        if self.table().is_empty() && !all {
             return;
         }
-        let mut rings = deferred.of_pieces.take();
+        let mut rings = self.of_pieces.take();
         order!(
             "mapped.deferred.place<tell",
             {
-                self.store_pieces();
+                self.store_pieces(base);
                 if all {
-                    for span in &deferred.spans {
+                    for span in &self.spans {
                         let (first, after) = span.take();
-                        let lines = self.base.lines(first, after.saturating_sub(first));
+                        let lines = base.lines(first, after.saturating_sub(first));
                         if first < after {
                             // WRITE BACK: D2, D3.
                             point!(
                                 "mapped.deferred.write_back",
-                                self.machine().write_back(&[lines])
+                                base.machine().write_back(&[lines])
                             );
                         }
                     }
-                    rings |= deferred.of_spans.take();
+                    rings |= self.of_spans.take();
                 }
                 // DRAIN: D2, D3; and before the cache fetches them.
-                point!("mapped.deferred.drain", self.machine().drain());
-                self.invalidate_pieces();
+                point!("mapped.deferred.drain", base.machine().drain());
+                self.invalidate_pieces(base);
             },
-            self.tell_placed(rings)
+            tell(rings)
         );
-        deferred.note();
+        self.note();
     }
 
     /// Stores the bytes of the table in memory.
-    fn store_pieces(&self) {
-        for piece in self.deferred.table().iter().map(Cell::get) {
-            let at = self.base.own(piece.start());
-            if self.deferred.is_dirty(piece.unit) {
+    fn store_pieces<M: Machine, A: Atomics<M>>(&self, base: &Base<M, A>) {
+        for piece in self.table().iter().map(Cell::get) {
+            let at = base.own(piece.start());
+            if self.is_dirty(piece.unit) {
                 // I2: newer than in memory, or there.
-                self.machine().write(at, piece.data());
+                base.machine().write(at, piece.data());
             } else {
-                self.machine().store_bytes(at, piece.data());
+                base.machine().store_bytes(at, piece.data());
             }
         }
     }
 
     /// Drops the table, and copies of its lines that were fetched before.
-    fn invalidate_pieces(&self) {
-        let all = self.deferred.table();
+    fn invalidate_pieces<M: Machine, A: Atomics<M>>(&self, base: &Base<M, A>) {
+        let all = self.table();
         let lines: [Lines; PLACES] = core::array::from_fn(|number| {
             let piece = all.get(number).map_or(Piece::NONE, Cell::get);
-            let is_dirty = self.deferred.is_dirty(piece.unit);
+            let is_dirty = self.is_dirty(piece.unit);
             let len = if is_dirty { 0 } else { piece.data().len() };
-            self.base.lines(piece.start(), len as u32)
+            base.lines(piece.start(), len as u32)
         });
         // INVALIDATE: D1: what was fetched before the drain.
         point!(
             "mapped.deferred.invalidate",
-            self.machine()
+            base.machine()
                 .invalidate(lines.get(..all.len()).unwrap_or(&[]))
         );
-        self.deferred.count.set(0);
+        self.count.set(0);
     }
 
-    /// Tells the producers of these rings that all their data are in memory.
-    fn tell_placed(&self, rings: u64) {
-        let own = self.base.own_rings();
-        let mut left = rings;
-        while left != 0 {
-            let number = left.trailing_zeros();
-            left &= left.wrapping_sub(1);
-            if let Some(Peer { inbox, .. }) = self.peers.get(number as usize) {
-                self.tell_counts(own, number, inbox);
-            }
-        }
-    }
-
-    /// Reads own bytes: kept ones, and the others through the cache.
+    /// Reads own bytes from `start` on: kept ones, and the others by `cached`.
     #[inline]
-    pub(crate) fn read_kept(&self, start: u32, into: &mut [u8]) {
-        if self.is_busy() && !self.deferred.table().is_empty() {
-            self.read_pieces(start, into);
+    pub(crate) fn read(&self, start: u32, into: &mut [u8], cached: impl Fn(u32, &mut [u8])) {
+        if self.is_busy() && !self.table().is_empty() {
+            self.read_pieces(start, into, cached);
         } else {
-            self.read_cached(start, into);
+            cached(start, into);
         }
     }
 
     #[inline(never)]
-    fn read_pieces(&self, start: u32, into: &mut [u8]) {
+    fn read_pieces(&self, start: u32, into: &mut [u8], cached: impl Fn(u32, &mut [u8])) {
         let end = start.saturating_add(into.len() as u32);
         let (mut at, mut rest) = (start, into);
         // KEPT: D1.
-        while let Some(piece) =
-            point!("mapped.deferred.read", self.deferred.first_piece(at, end); else None)
+        while let Some(piece) = point!("mapped.deferred.read", self.first_piece(at, end); else None)
         {
             let before = piece.start().saturating_sub(at) as usize;
             let (through, others) = rest.split_at_mut_checked(before).unwrap_or_default();
             if !through.is_empty() {
-                self.read_cached(at, through);
+                cached(at, through);
             }
             let skipped = at.saturating_sub(piece.start()) as usize;
             let kept = piece.data().get(skipped..).unwrap_or(&[]);
@@ -453,48 +459,25 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             (at, rest) = (piece.end(), others);
         }
         if !rest.is_empty() {
-            self.read_cached(at, rest);
+            cached(at, rest);
         }
     }
 
-    /// Own bytes, through the cache.
-    #[inline]
-    fn read_cached(&self, start: u32, into: &mut [u8]) {
-        self.machine().read(self.base.own(start), into);
-        // ORDER: a notification comes behind it: who is told may store there; to lines that are
-        // kept, when they are placed.
-        point!(
-            "mapped.read.order",
-            self.beside_lines(start, into.len() as u32, |_| self.stored())
-        );
+    /// Whether the table has bytes of these lines of own memory.
+    pub(crate) fn has_pieces(&self, lines: Lines) -> bool {
+        self.first_piece(lines.start(), lines.end()).is_some()
     }
 
-    /// Before own writes of these bytes: I1.
+    /// Calls `act` with each run of these bytes of own memory that is not kept in the cache: where
+    /// it begins, and how many bytes it has.
     #[inline]
-    pub(crate) fn place_beside(&self, start: u32, len: usize) {
-        if !self.is_busy() {
-            return;
-        }
-        let lines = self.base.lines(start, len as u32);
-        if self
-            .deferred
-            .first_piece(lines.start(), lines.end())
-            .is_some()
-        {
-            self.place_kept(Kept::Pieces);
-        }
-    }
-
-    /// Calls `act` with the lines of these bytes of own memory, but for those that are kept in the
-    /// cache.
-    #[inline]
-    pub(crate) fn beside_lines(&self, start: u32, bytes: u32, mut act: impl FnMut(&[Lines])) {
+    pub(crate) fn beside(&self, start: u32, bytes: u32, mut act: impl FnMut(u32, u32)) {
         let end = start.saturating_add(bytes);
         let mut from = start;
         if self.is_busy() {
-            while let Some((first, after)) = self.deferred.first_span(from, end) {
+            while let Some((first, after)) = self.first_span(from, end) {
                 if first > from {
-                    act(&[self.base.lines(from, first.wrapping_sub(from))]);
+                    act(from, first.wrapping_sub(from));
                 }
                 if after >= end {
                     return;
@@ -502,13 +485,21 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
                 from = after;
             }
         }
-        act(&[self.base.lines(from, end.wrapping_sub(from))]);
+        act(from, end.wrapping_sub(from));
     }
 }
 
-impl<M: Machine, A: Atomics<M>, const PEERS: usize> Drop for LineMail<M, A, PEERS> {
-    fn drop(&mut self) {
-        // PLACE: a flush waits for it.
-        point!("mapped.deferred.drop", self.place_kept(Kept::All));
+#[cfg(test)]
+impl Deferred {
+    /// How many pieces are in the table.
+    pub(crate) fn pieces(&self) -> usize {
+        self.count.get()
+    }
+
+    /// The bytes of each run of dirty lines.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = u32> {
+        let all = self.spans.iter().map(Cell::get);
+        let runs = all.filter(|(first, after)| first != after);
+        runs.map(|(first, after)| after.wrapping_sub(first))
     }
 }

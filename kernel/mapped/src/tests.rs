@@ -1,3 +1,5 @@
+//! What is kept, and who waits for it.
+
 #![allow(clippy::arithmetic_side_effects, reason = "sums here are small")]
 
 extern crate std;
@@ -9,11 +11,12 @@ use flagpost_hal::{Coherence as _, Topology as _, UncachedMemory as _};
 use flagpost_link::{LocalMemory as _, Place, Rank, Refusal, Session};
 use flagpost_sim::{Config, Sim, SimCore};
 
-use super::*;
 use crate::{
     Mapped,
+    deferred::{Kept, PLACES, SPANS},
     peer::{Outbox, counts},
 };
+use flagpost_loadstore::Mail as _;
 use flagpost_loadstore::ring::FIRST;
 
 type Memory = Mapped<SimCore>;
@@ -123,11 +126,11 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                 let at = dice.below(BYTES);
                 let len = 1 + dice.below(BYTES - at);
                 let mut found = [0; BYTES];
-                link.mail().read_kept(start + at as u32, &mut found[..len]);
+                link.mail().read_own(start + at as u32, &mut found[..len]);
                 assert_eq!(found[..len], model[at..at + len], "{seed} {step} {at}");
             }
             link.mail().place_kept(Kept::All);
-            assert!(!link.mail().is_busy());
+            assert!(!link.mail().deferred.is_busy());
             assert_eq!(in_memory(link, start), model, "{seed}");
         });
     }
@@ -147,7 +150,7 @@ fn as_much_is_kept_as_there_are_places() {
                 link.mail()
                     .keep(1, start + place(nth) as u32, &[lap], false);
                 let (kept, memory) = (nth % PLACES + 1, in_memory(link, start));
-                assert_eq!(link.mail().deferred.count.get(), kept, "{lap}");
+                assert_eq!(link.mail().deferred.pieces(), kept, "{lap}");
                 for (before, full) in (0..nth).map(|nth| (nth, nth < PLACES)) {
                     let placed = nth == PLACES && full;
                     assert_eq!(memory[place(before)] == lap, placed, "{lap} {before} {nth}");
@@ -164,11 +167,9 @@ fn as_much_is_kept_as_there_are_places() {
                     let at = start + (place(nth) + 32 * line) as u32;
                     link.mail().keep(1, at, &[lap + 100; 32], true);
                 }
-                let spans = link.mail().deferred.spans.iter().map(Cell::get);
-                let runs = spans.filter(|(first, after)| first != after);
-                let lines: Vec<_> = runs.map(|(first, after)| after - first).collect();
+                let lines: Vec<_> = link.mail().deferred.runs().collect();
                 assert_eq!(lines, [96].repeat(nth % SPANS + 1), "{lap}");
-                assert_eq!(link.mail().deferred.count.get(), 0);
+                assert_eq!(link.mail().deferred.pieces(), 0);
             }
             link.mail().place_kept(Kept::All);
             let memory = in_memory(link, start);
@@ -188,7 +189,7 @@ fn hears(link: &Memory, rank: Rank) {
     let first = out(link, rank).leaves(after, (64, 68), 0);
     link.mail().in_flight_to(first);
     assert!(out(link, rank).hears());
-    link.mail().hear(rank);
+    link.mail().deferred.hears(rank);
 }
 
 /// `rank` says how much of what it has been sent is placed: all, or nothing.
@@ -255,7 +256,7 @@ fn telling_waits_for_all_that_have_answered_but_the_one_that_is_told() {
                     says(link, *rank, true);
                 }
                 assert_eq!(link.mail().before_telling(None), Ok(()));
-                assert!(!link.mail().is_busy());
+                assert!(!link.mail().deferred.is_busy());
                 // Nothing of it is left.
                 for rank in answered {
                     hears(link, *rank);

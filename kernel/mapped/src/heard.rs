@@ -14,19 +14,17 @@ use flagpost_hal::Machine;
 use flagpost_link::{Rank, Refusal, point};
 use flagpost_loadstore::{Atomics, Mail as _};
 
-use super::{Kept, bit};
-use crate::LineMail;
-
-/// In place of the rank that was heard.
-pub(super) const NOBODY: u32 = u32::MAX;
-const SEVERAL: u32 = u32::MAX - 1;
+use crate::{
+    LineMail,
+    deferred::{Kept, bit},
+};
 
 impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// Before a notification for `to`. True if it may leave before what is kept is placed: an
     /// answer to the one rank whose data these are.
     #[inline]
     pub(crate) fn may_send(&self, to: Rank) -> Result<bool, Refusal> {
-        if !self.is_busy() {
+        if !self.deferred.is_busy() {
             return Ok(false);
         }
         if self.deferred.rings() == bit(to.get().into()) {
@@ -46,7 +44,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// may wait for.
     #[inline]
     pub(crate) fn place_before_telling(&self, to: Option<Rank>) -> Result<(), Refusal> {
-        if !self.is_busy() {
+        if !self.deferred.is_busy() {
             return Ok(());
         }
         // PLACE: D2.
@@ -59,7 +57,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// Before this rank accesses `owner`'s memory directly.
     #[inline]
     pub(crate) fn place_before_access(&self, owner: Rank) -> Result<(), Refusal> {
-        if !self.is_busy() {
+        if !self.deferred.is_busy() {
             return Ok(());
         }
         // PLACE: D1, past the cache; and no producer waits for a rank that goes on getting.
@@ -74,36 +72,22 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// D2, of what this rank has heard of: unless `to` is who told it.
     #[inline(never)]
     fn await_heard(&self, to: Option<Rank>) -> Result<(), Refusal> {
-        let heard = self.deferred.heard.get();
-        if heard == NOBODY || to.is_some_and(|to| u32::from(to.get()) == heard) {
+        if !self.deferred.has_heard(to) {
             return Ok(());
         }
-        let mut left = NOBODY;
+        let mut left = None;
         for (number, _) in (0..)
             .zip(&self.peers)
             .filter(|(_, peer)| peer.out.has_heard())
         {
             let rank = Rank::new(number);
             if Some(rank) == to {
-                left = rank.get().into();
+                left = to;
             } else {
                 self.placed(Some(rank))?;
             }
         }
-        self.deferred.heard.set(left);
-        self.deferred.note();
+        self.deferred.has_waited(left);
         Ok(())
-    }
-
-    /// `source`, for whom data are under way, has told something.
-    pub(crate) fn hear(&self, source: Rank) {
-        let source = source.get().into();
-        let heard = match self.deferred.heard.get() {
-            NOBODY => source,
-            heard if heard == source => heard,
-            _ => SEVERAL,
-        };
-        self.deferred.heard.set(heard);
-        self.deferred.busy.set(true);
     }
 }
