@@ -1,6 +1,6 @@
 //! Bells: which of many rings has something in it.
 //!
-//! A rank with a ring per peer would have to look at a word of each. With [`Ring::Bells`](flagpost_loadstore::Ring::Bells) it looks
+//! A rank with a ring per peer would have to look at a word of each. With `Ring::Bells` it looks
 //! at one byte per peer instead, 32 of them in a line: whoever stores an entry stores its *bell*
 //! after it, the lower 8 bits of the ticket after that entry. A ring whose bell differs from what
 //! was taken of it is looked at. So is the ring that was taken from last, since its next entry
