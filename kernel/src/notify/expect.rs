@@ -7,7 +7,7 @@ use flagpost_link::{Link, Rank, point};
 
 use super::{
     Tag,
-    request::{ANY_SOURCE, ANY_TAG, Request},
+    request::{ANY_SOURCE, ANY_TAG, Request, Status},
 };
 use crate::{Error, Window, immediate::Notification};
 
@@ -40,22 +40,6 @@ impl From<Rank> for Source {
 impl From<Tag> for TagFilter {
     fn from(tag: Tag) -> Self {
         Self::Tag(tag)
-    }
-}
-
-/// The last notification that a request matched.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Status {
-    /// Who sent it.
-    pub source: Rank,
-    /// Its tag.
-    pub tag: Tag,
-}
-
-impl From<Notification> for Status {
-    fn from(Notification { source, tag, .. }: Notification) -> Self {
-        Self { source, tag }
     }
 }
 

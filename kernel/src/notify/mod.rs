@@ -89,9 +89,9 @@ pub mod signals;
 mod threshold;
 
 pub use events::{Bound, EventPost, Events};
-pub use expect::{Source, Status, TagFilter};
+pub use expect::{Source, TagFilter};
 pub use notice::{Change, Counter, Notice, Signal};
-pub use request::Request;
+pub use request::{Request, Status};
 pub use signals::Compare;
 pub use threshold::CountRequest;
 

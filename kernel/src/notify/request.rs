@@ -11,13 +11,29 @@ use core::{cell::Cell, panic::Location};
 
 use flagpost_link::{Link, Rank, order, point};
 
-use super::{Status, Tag, fast};
+use super::{Tag, fast};
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
     complete::{Complete, Sealed},
     immediate::{Notification, unpack, wildcards},
     window::{Core, Lines, fast::declined},
 };
+
+/// The last notification that a request matched.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Status {
+    /// Who sent it.
+    pub source: Rank,
+    /// Its tag.
+    pub tag: Tag,
+}
+
+impl From<Notification> for Status {
+    fn from(Notification { source, tag, .. }: Notification) -> Self {
+        Self { source, tag }
+    }
+}
 
 /// In [`Request::wanted`]: the request is started. No immediate has this bit.
 const STARTED: u32 = 1 << 31;

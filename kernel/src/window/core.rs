@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use flagpost_link::{Key, Link, Rank, point};
 
-use super::{Kind, counters::Counters, passive::Passive, reach::Reach};
+use super::{Kind, counters::Counters, passive::Passive};
 use crate::{
     Error, Model, World,
     immediate::{Notification, Tag},
@@ -326,21 +326,6 @@ impl<'w, L: Link> Core<'w, L> {
                 .into_iter()
                 .chain(self.requested.all())
                 .any(|open| open.meets(lines))
-    }
-}
-
-/// Notified accesses need no epoch.
-impl<'w, L: Link> Reach<'w, L> for Core<'w, L> {
-    fn core(&self) -> &Core<'w, L> {
-        self
-    }
-
-    fn admits(&self, _: Rank) -> bool {
-        true
-    }
-
-    fn admit(&self, _: Rank) -> Result<(), Error> {
-        Ok(())
     }
 }
 

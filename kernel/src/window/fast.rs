@@ -24,7 +24,7 @@
 //! I2. What a fast path orders is what the full path orders: [`Fast`](flagpost_link::Fast).
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Rank};
+use flagpost_link::{Amo, Key, Link, Rank, Width};
 
 use super::{Core, Model, Pieces};
 
@@ -61,4 +61,14 @@ pub(crate) fn read<T: Pod, L: Link>(core: &Core<'_, L>, index: usize) -> Option<
     let bytes = bytemuck::bytes_of_mut(&mut value);
     let read = core.world.link().read_local(core.key, offset, bytes);
     read.is_ok().then_some(value)
+}
+
+/// A step of a lock: `amo` on a cell, and what it was.
+#[inline(always)]
+pub(crate) fn step<L: Link>(core: &Core<'_, L>, rank: Rank, cell: u32, amo: Amo) -> Option<u32> {
+    // Where the machine keeps caches coherent, nothing has to come before the step, and it is done
+    // when the call returns.
+    let link = L::COHERENT.then(|| core.world.link())?;
+    let old = link.fast_amo(rank, core.cells, cell, amo, Width::Half)?;
+    Some(old as u32)
 }

@@ -1,13 +1,13 @@
 //! Fast paths of locks and their flushes: see [`window::fast`](crate::window::fast).
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Rank, Width};
+use flagpost_link::{Amo, Link, Rank};
 
 use super::{
     Hold, Kind, Lock, Phase,
     words::{EXCLUSIVE, MASTER, Step, Words},
 };
-use crate::window::{Core, cell, reach::Reach};
+use crate::window::{cell, fast::step, reach::Reach};
 
 /// [`Lock::flush`]; false if it declines.
 #[inline(always)]
@@ -20,16 +20,6 @@ pub(crate) fn flush<'w, T: Pod, L: Link + 'w>(lock: &Lock<'_, 'w, T, L>, target:
 #[inline(always)]
 pub(crate) fn flush_before_release<L: Link>(link: &L) -> bool {
     link.fast_flush(true)
-}
-
-/// A step of a lock: `amo` on a cell, and what it was.
-#[inline(always)]
-pub(crate) fn step<L: Link>(core: &Core<'_, L>, rank: Rank, cell: u32, amo: Amo) -> Option<u32> {
-    // Where the machine keeps caches coherent, nothing has to come before the step, and it is done
-    // when the call returns.
-    let link = L::COHERENT.then(|| core.world.link())?;
-    let old = link.fast_amo(rank, core.cells, cell, amo, Width::Half)?;
-    Some(old as u32)
 }
 
 /// Takes an exclusive lock; false if it declines. The full path continues with what has been taken.

@@ -4,11 +4,11 @@ use core::cell::Cell;
 
 use flagpost_link::{Amo, Link, Op, Rank, Width, point};
 
-use super::{Kind, fast, queue::Queue};
+use super::{Kind, queue::Queue};
 use crate::{
     Error, Missing, Timeout, Waiting,
     window::{
-        Core, cell,
+        Core, cell, fast,
         passive::{Aside, WRITER, Want, holder},
     },
 };
