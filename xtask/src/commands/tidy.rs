@@ -12,10 +12,15 @@ use crate::tidy::Tree;
 /// # Errors
 /// If git cannot be run, or a file cannot be read.
 pub(crate) fn run() -> Result<bool> {
-    let findings = Tree::tracked(&paths::root())?.check();
+    let (findings, circle) = Tree::tracked(&paths::root())?.check();
     findings
         .iter()
         .for_each(|finding| out(&finding.to_string()));
+    let files = circle.join(", ");
+    out(&format!(
+        "largest circle of files: {} ({files})",
+        circle.len()
+    ));
     out(&format!("{} findings", findings.len()));
     Ok(findings.is_empty())
 }

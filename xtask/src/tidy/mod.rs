@@ -8,9 +8,13 @@
 //! | `words` | words to avoid, and `# Errors` sections that only point elsewhere |
 //! | `citations` | links, files, keys and labels that must exist |
 //! | `numbers` | numbers beside a checked table that are not in it |
+//! | `circles` | no more than two files of a crate need each other in a circle |
+//!
+//! The last one is about the code, not about language.
 //!
 //! Only files that git tracks are read.
 
+mod circles;
 mod citations;
 mod numbers;
 mod patterns;
@@ -99,10 +103,11 @@ impl Tree {
         Ok(Self { files })
     }
 
-    /// Checks all files; the findings are in order of files and lines.
-    pub(crate) fn check(&self) -> Vec<Finding> {
+    /// Checks all files; the findings are in order of files and lines. And the largest circle of
+    /// files.
+    pub(crate) fn check(&self) -> (Vec<Finding>, Vec<String>) {
         let hardware = citations::Hardware::of(self);
-        let mut found = Vec::new();
+        let (mut found, circle) = circles::check(self);
         for (file, text) in &self.files {
             let Some(prose) = Prose::read(file, text) else {
                 continue;
@@ -130,7 +135,7 @@ impl Tree {
         }
         found.sort();
         found.dedup();
-        found
+        (found, circle)
     }
 
     /// Is this a file, or a directory with files?
@@ -152,7 +157,7 @@ impl Tree {
     /// All findings, as they are printed.
     #[cfg(test)]
     fn findings(files: &[(&str, &str)]) -> Vec<String> {
-        let found = Self::of(files).check();
+        let (found, _) = Self::of(files).check();
         found.iter().map(Finding::to_string).collect()
     }
 }

@@ -1,0 +1,411 @@
+//! Circles between the files of a crate: files that all need each other, so that none can be read
+//! alone. One of more than two files is refused.
+//!
+//! A file needs another one if it names something that the other one defines, by a path: in a
+//! `use`, or where it stands in code, macros included. What counts, and what does not:
+//!
+//! * A module stands above what is inside of it, and may use that: such a need is not counted. One
+//!   the other way, of something that the module itself defines, is.
+//! * A re-export (`pub use`, `pub(crate) use`) is a sign that says where things are. A path by way
+//!   of it leads to the file that defines the thing.
+//! * What the crate's root re-exports (`Error`, `World`) is the crate's vocabulary: all files speak
+//!   it, so to name it there (`use crate::Error`) is not counted.
+//! * `$crate` is how a macro names things for other crates: not counted.
+//! * A call of a method has no path, and is not seen. Tests are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+use super::{Finding, Tree};
+
+/// The largest circle that is allowed, in files.
+const MOST: usize = 2;
+
+/// The names of a path, from its first one on; `super` and `crate` included.
+type Path = Vec<String>;
+
+/// A crate's files, by the paths of their modules. The root's path is empty.
+#[derive(Debug, Default)]
+struct Files {
+    /// The file of each module, modules inside of files included.
+    modules: BTreeMap<Path, String>,
+    /// What each module imports, by the name that it gets there.
+    imports: BTreeMap<Path, Vec<Import>>,
+    /// Paths in code, with the modules in which they stand.
+    paths: Vec<(Path, Path)>,
+    /// Modules that only tests have.
+    tests: BTreeSet<Path>,
+}
+
+/// One name of a `use`.
+#[derive(Debug)]
+struct Import {
+    /// What it is called here; `*` for all that a module has.
+    name: String,
+    path: Path,
+    /// Others may use it by this module.
+    shared: bool,
+}
+
+/// The circles that are too large; and, to be printed, the files of the largest circle of all.
+pub(super) fn check(tree: &Tree) -> (Vec<Finding>, Vec<String>) {
+    let mut found = Vec::new();
+    let mut largest = Vec::new();
+    for manifest in tree.files.keys() {
+        let Some(directory) = manifest.strip_suffix("Cargo.toml") else {
+            continue;
+        };
+        for circle in circles(&Files::read(tree, &format!("{directory}src/")).needs()) {
+            if circle.len() > MOST {
+                found.push(Finding {
+                    file: circle[0].clone(),
+                    line: 1,
+                    what: format!(
+                        "a circle of {} files, at most {MOST}: {}: move what both sides need to a \
+                         file of its own, below them",
+                        circle.len(),
+                        circle.join(", ")
+                    ),
+                });
+            }
+            if circle.len() > largest.len() {
+                largest = circle;
+            }
+        }
+    }
+    (found, largest)
+}
+
+/// The groups of files that all need each other, larger than one.
+fn circles(needs: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
+    let all: BTreeMap<_, _> = { needs.keys().map(|file| (file, reached(needs, file))) }.collect();
+    let circle = |file: &String| -> Vec<String> {
+        let mutual = |other: &&&String| all.get(**other).is_some_and(|back| back.contains(file));
+        all[file].iter().filter(mutual).copied().cloned().collect()
+    };
+    let groups: BTreeSet<_> = needs.keys().map(circle).collect();
+    groups.into_iter().filter(|group| group.len() > 1).collect()
+}
+
+/// The files that `from` needs, directly or by way of others.
+fn reached<'a>(needs: &'a BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<&'a String> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(file) = open.pop() {
+        for next in needs.get(file).into_iter().flatten() {
+            if reached.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    reached
+}
+
+/// Is `file` part of the module whose first file is `parent`?
+fn contains(parent: &str, file: &str) -> bool {
+    let parent = parent.strip_suffix(".rs").unwrap_or(parent);
+    let names = ["/lib", "/main", "/mod"];
+    let folder = names.iter().find_map(|name| parent.strip_suffix(name));
+    let inside = file.strip_prefix(folder.unwrap_or(parent));
+    inside.is_some_and(|inside| inside.starts_with('/'))
+}
+
+impl Files {
+    /// Reads the files below `directory`. Programs in `bin/` are crates of their own.
+    fn read(tree: &Tree, directory: &str) -> Self {
+        let mut files = Self::default();
+        for (name, text) in tree.files.range(directory.to_owned()..) {
+            let Some(inside) = name.strip_prefix(directory) else {
+                break;
+            };
+            let path = inside.strip_suffix(".rs");
+            let Some(path) = path.filter(|path| !path.starts_with("bin/")) else {
+                continue;
+            };
+            let mut module: Path = path.split('/').map(str::to_owned).collect();
+            let root = ["lib", "main"].contains(&path);
+            if root || path.ends_with("/mod") {
+                module.pop();
+            }
+            // A file that is no Rust is none of this check's: the compiler tells.
+            if let Ok(tokens) = text.parse() {
+                files
+                    .modules
+                    .entry(module.clone())
+                    .or_insert_with(|| name.clone());
+                files.walk(name, &module, tokens);
+            }
+        }
+        files
+    }
+
+    /// Which files each file needs.
+    fn needs(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut needs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let imports = self.imports.iter().flat_map(|(module, imports)| {
+            let own = imports.iter().filter(|import| !import.shared);
+            own.map(move |import| (module, &import.path))
+        });
+        let paths = self.paths.iter().map(|(module, path)| (module, path));
+        for (module, path) in imports.chain(paths) {
+            if self.is_test(module) {
+                continue;
+            }
+            let (Some(from), Some(to)) = (self.modules.get(module), self.find(module, path, 0))
+            else {
+                continue;
+            };
+            if *from != to && !contains(from, &to) {
+                needs.entry(from.clone()).or_default().insert(to);
+            }
+        }
+        needs
+    }
+
+    fn is_test(&self, module: &[String]) -> bool {
+        (1..=module.len()).any(|length| self.tests.contains(&module[..length]))
+    }
+
+    /// The file that defines what `path` names in `module`, if it is one of the crate's.
+    fn find(&self, module: &[String], path: &[String], depth: usize) -> Option<String> {
+        // Two modules may import all of each other.
+        if depth > 8 {
+            return None;
+        }
+        let (first, mut rest) = path.split_first()?;
+        let mut at = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" => module.to_vec(),
+            "super" => module.split_last()?.1.to_vec(),
+            name => {
+                let child = [module, &[name.to_owned()]].concat();
+                if self.modules.contains_key(&child) {
+                    child
+                } else {
+                    // A module that has been imported.
+                    let import = self.import(module, name)?;
+                    let whole = [&import.path[..], rest].concat();
+                    return self.find(module, &whole, depth + 1);
+                }
+            }
+        };
+        while let Some((name, after)) = rest.split_first() {
+            let next = match name.as_str() {
+                "self" => at.clone(),
+                "super" => at.split_last()?.1.to_vec(),
+                _ => [&at[..], std::slice::from_ref(name)].concat(),
+            };
+            if !self.modules.contains_key(&next) {
+                break;
+            }
+            (at, rest) = (next, after);
+        }
+        let shared = |name: &String| self.import(&at, name).filter(|import| import.shared);
+        match rest.first().and_then(shared) {
+            Some(_) if at.is_empty() => None,
+            Some(import) => {
+                let after = &rest[1..];
+                self.find(&at, &[&import.path[..], after].concat(), depth + 1)
+            }
+            None => self.modules.get(&at).cloned(),
+        }
+    }
+
+    fn import(&self, module: &[String], name: &str) -> Option<&Import> {
+        let imports = self.imports.get(module)?;
+        imports.iter().find(|import| import.name == name)
+    }
+
+    /// Reads what stands in a module.
+    fn walk(&mut self, file: &str, module: &Path, tokens: TokenStream) {
+        let tokens: Vec<_> = tokens.into_iter().collect();
+        let (mut at, mut tested, mut shared) = (0, false, false);
+        while let Some(token) = tokens.get(at) {
+            let next = tokens.get(at + 1);
+            at += 1;
+            match token {
+                TokenTree::Punct(mark) if mark.as_char() == '#' => {
+                    let Some(TokenTree::Group(attribute)) = next else {
+                        continue;
+                    };
+                    tested |= attribute.stream().to_string().replace(' ', "") == "cfg(test)";
+                    at += 1;
+                }
+                TokenTree::Group(group) => {
+                    if !tested {
+                        self.walk(file, module, group.stream());
+                    }
+                    // What an attribute is about ends with its body.
+                    if group.delimiter() == Delimiter::Brace {
+                        (tested, shared) = (false, false);
+                    }
+                }
+                TokenTree::Punct(mark) if mark.as_char() == ';' => {
+                    (tested, shared) = (false, false);
+                }
+                TokenTree::Ident(word) if word == "pub" => {
+                    shared = true;
+                    at += usize::from(matches!(next, Some(TokenTree::Group(_))));
+                }
+                TokenTree::Ident(word) if word == "mod" => {
+                    let Some(TokenTree::Ident(name)) = next else {
+                        continue;
+                    };
+                    let inner = [&module[..], &[name.to_string()]].concat();
+                    if tested {
+                        self.tests.insert(inner);
+                    } else if let Some(TokenTree::Group(body)) = tokens.get(at + 1) {
+                        self.modules.insert(inner.clone(), file.to_owned());
+                        self.walk(file, &inner, body.stream());
+                        at += 2;
+                        shared = false;
+                    }
+                }
+                TokenTree::Ident(word) if word == "use" => {
+                    let end = tokens[at..].iter().position(|token| is(token, ';'));
+                    let end = end.map_or(tokens.len(), |end| at + end);
+                    // In a macro, for other crates.
+                    let foreign = tokens[at..end].iter().any(|token| is(token, '$'));
+                    if !tested && !foreign {
+                        let mut imports = Vec::new();
+                        tree(&tokens[at..end], &[], shared, &mut imports);
+                        self.imports
+                            .entry(module.clone())
+                            .or_default()
+                            .extend(imports);
+                    }
+                    at = end;
+                }
+                TokenTree::Ident(word) => {
+                    let foreign = { at.checked_sub(2).and_then(|before| tokens.get(before)) }
+                        .is_some_and(|before| is(before, '$'));
+                    let mut path = vec![word.to_string()];
+                    while let Some([a, b, TokenTree::Ident(name)]) = tokens.get(at..at + 3)
+                        && is(a, ':')
+                        && is(b, ':')
+                    {
+                        path.push(name.to_string());
+                        at += 3;
+                    }
+                    if path.len() > 1 && !tested && !foreign {
+                        self.paths.push((module.clone(), path));
+                    }
+                    shared = false;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is(token: &TokenTree, mark: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == mark)
+}
+
+/// The imports of a `use` after `prefix`: `a::{b, c::d as e, f::*}`.
+fn tree(tokens: &[TokenTree], prefix: &[String], shared: bool, imports: &mut Vec<Import>) {
+    for part in tokens.split(|token| is(token, ',')) {
+        let mut path = prefix.to_vec();
+        let mut name = None;
+        let mut tokens = part.iter();
+        while let Some(token) = tokens.next() {
+            match token {
+                TokenTree::Ident(word) if word == "as" => {
+                    name = tokens.next().map(ToString::to_string);
+                }
+                TokenTree::Ident(word) => path.push(word.to_string()),
+                TokenTree::Punct(mark) if mark.as_char() == '*' => name = Some("*".to_owned()),
+                TokenTree::Group(group) => {
+                    let inner: Vec<_> = group.stream().into_iter().collect();
+                    tree(&inner, &path, shared, imports);
+                    path.clear();
+                }
+                _ => {}
+            }
+        }
+        if path.last().is_some_and(|last| last == "self") {
+            path.pop();
+        }
+        if let Some(last) = path.last() {
+            let name = name.unwrap_or_else(|| last.clone());
+            imports.push(Import { name, path, shared });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crate of three files beside its root: `a` needs `b`, `b` needs `c`, and `c` has `text`.
+    fn findings(text: &str) -> Vec<String> {
+        let files = [
+            ("lib/Cargo.toml", ""),
+            ("lib/src/lib.rs", "mod a;\nmod b;\nmod c;\npub use a::A;\n"),
+            (
+                "lib/src/a.rs",
+                "use crate::b::B;\npub struct A(B);\npub fn go() {}\n",
+            ),
+            (
+                "lib/src/b/mod.rs",
+                "mod inner;\npub(crate) use inner::B;\nfn f() { inner::g(super::c::C) }\n",
+            ),
+            (
+                "lib/src/b/inner.rs",
+                "use crate::c;\npub struct B;\npub fn g(_: c::C) {}\n",
+            ),
+            ("lib/src/c.rs", text),
+        ];
+        Tree::findings(&files)
+    }
+
+    #[test]
+    fn a_circle_of_three_files_is_refused_however_it_is_closed() {
+        let circle = "lib/src/a.rs:1: a circle of 3 files, at most 2: lib/src/a.rs, \
+            lib/src/b/inner.rs, lib/src/c.rs: move what both sides need to a file of its own, \
+            below them";
+        for closes in [
+            "use crate::a::A;\n",
+            "use super::a::{self as other};\n",
+            "use crate::{Other, a::{A, go as start}};\n",
+            "fn f() { crate::a::go() }\n",
+            "fn f() { point!(\"x\", super::a::go(); else ()) }\n",
+            "mod inner { fn f() { super::super::a::go() } }\n",
+        ] {
+            assert_eq!(findings(closes), [circle], "{closes}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_need_closes_no_circle() {
+        for text in [
+            "use crate::A;\n",
+            "pub use crate::a::A;\n",
+            "/// See [`A`](crate::a::A).\nstruct C;\n",
+            "const C: &str = \"crate::a::go()\";\n",
+            "#[cfg(test)]\nmod tests { use crate::a::A; fn f() { super::super::a::go() } }\n",
+            "#[cfg(test)]\nuse crate::a::A;\n",
+            "macro_rules! m { () => { use $crate::a::A; $crate::a::go() } }\n",
+        ] {
+            assert!(findings(text).is_empty(), "{text}");
+        }
+    }
+
+    /// Two files may need each other; and a module may use what is inside of it.
+    #[test]
+    fn the_largest_circle_is_told() {
+        let tree = Tree::of(&[
+            ("lib/Cargo.toml", ""),
+            (
+                "lib/src/lib.rs",
+                "mod a;\nmod b;\nfn f() { a::f(); b::f() }\n",
+            ),
+            ("lib/src/a.rs", "pub fn f() { crate::b::f() }\n"),
+            ("lib/src/b.rs", "pub fn f() { super::a::f(); super::f() }\n"),
+        ]);
+        let (found, largest) = tree.check();
+        assert!(found.is_empty(), "{found:?}");
+        assert_eq!(largest, ["lib/src/a.rs", "lib/src/b.rs"]);
+    }
+}
