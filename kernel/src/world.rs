@@ -105,7 +105,7 @@ pub struct Starting<'a, L> {
     world: World<'a, L>,
 }
 
-#[expect(
+#[allow(
     clippy::result_large_err,
     reason = "a world goes back to its user, without a heap"
 )]
