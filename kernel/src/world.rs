@@ -21,7 +21,7 @@ use core::{cell::Cell, panic::Location};
 use flagpost_link::{Gone, Link, Rank, point};
 
 use crate::{
-    Budget, Error, Group, Limits, Unfinished, arena::Arena, budget::Limit, collective::Collectives,
+    Budget, Error, Group, Limits, arena::Arena, budget::Limit, collective::Collectives,
     epoch::EpochSlots, notify::queue::UnexpectedQueue,
 };
 
@@ -105,12 +105,19 @@ pub struct Starting<'a, L> {
     world: World<'a, L>,
 }
 
-#[allow(
-    clippy::result_large_err,
-    reason = "a world goes back to its user, without a heap"
-)]
 impl<'a, L: Link> Starting<'a, L> {
-    /// Waits until all ranks have started.
+    /// Waits until all ranks have started, as long as `budget` says. May be called again: a world
+    /// is large, and stays where it is.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming a rank that has not started, [`Error::PeerLost`].
+    #[track_caller]
+    pub fn meet_within(&self, budget: Budget) -> Result<(), Error> {
+        called!(self.world);
+        self.world.within(budget, || self.world.begin())
+    }
+
+    /// The world, once all ranks have started.
     ///
     /// # Errors
     /// [`Error::PeerLost`].
@@ -121,30 +128,15 @@ impl<'a, L: Link> Starting<'a, L> {
         Ok(self.world)
     }
 
-    /// [`wait`](Self::wait), as long as `budget` says. Later calls have no budget.
+    /// [`wait`](Self::wait), as long as `budget` says; then this start is given up. Later calls
+    /// have no budget.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming a rank that has not started, [`Error::PeerLost`]: with the handle
-    /// again.
+    /// Those of [`meet_within`](Self::meet_within).
     #[track_caller]
-    pub fn wait_within(self, budget: Budget) -> Result<World<'a, L>, Unfinished<Self>> {
-        called!(self.world);
-        match self.world.within(budget, || self.world.begin()) {
-            Ok(()) => Ok(self.world),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
-    }
-
-    /// The world, if all ranks have started: [`wait_within`](Self::wait_within) with a budget of 0.
-    ///
-    /// # Errors
-    /// Those of [`wait_within`](Self::wait_within).
-    #[track_caller]
-    pub fn test(self) -> Result<World<'a, L>, Unfinished<Self>> {
-        self.wait_within(Budget::ZERO)
+    pub fn wait_within(self, budget: Budget) -> Result<World<'a, L>, Error> {
+        self.meet_within(budget)?;
+        Ok(self.world)
     }
 }
 
@@ -196,10 +188,7 @@ impl<'a, L: Link> World<'a, L> {
     ///     let mut words = [0; 128];
     ///     let link = Mapped::start(core, Session::FIRST)?;
     ///     let starting = World::starting(link, &mut words, Config::default())?;
-    ///     let world = match starting.wait_within(Budget::seconds(1)) {
-    ///         Ok(world) => world,
-    ///         Err(late) => return Err(late.give_up()), // it names a rank that has not started
-    ///     };
+    ///     let world = starting.wait_within(Budget::seconds(1))?; // names a rank that is missing
     ///     world.barrier()
     /// });
     /// report.assert_done();
@@ -280,8 +269,11 @@ impl<'a, L: Link> World<'a, L> {
         Ok(())
     }
 
-    /// Waits for all ranks.
+    /// Waits for all ranks, if they have not started.
     fn begin(&self) -> Result<(), Error> {
+        if self.started.get() {
+            return Ok(());
+        }
         // ORDER: G1.
         point!("world.start.meet", self.meet()?);
         self.started.set(true);

@@ -37,7 +37,7 @@ use std::process::{Command, ExitCode};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use flagpost::{Unfinished, World};
+use flagpost::World;
 use flagpost_fabric::{Apart, Hub, Job as Part, Network, Options, Presence, Secret, new_name};
 use flagpost_hal::fabric::Fabric as _;
 use flagpost_hal_linux::{Shape, State};
@@ -353,10 +353,7 @@ pub fn run<E: Display>(
         Err(why) => return failed(&format!("cannot start: {}", flagpost::Error::from(why))),
     };
     let started = World::starting(link, &mut arena, setup.config);
-    let started = started.and_then(|starting| {
-        let met = starting.wait_within(setup.meeting);
-        met.map_err(Unfinished::give_up)
-    });
+    let started = started.and_then(|starting| starting.wait_within(setup.meeting));
     let (result, place) = match started {
         Ok(world) => (program(&world), world.last_call()),
         Err(why) => return failed(&format!("cannot start: {why}")),

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use flagpost::{Budget, Config, Error, Link, Session, Unfinished, World};
+use flagpost::{Budget, Config, Error, Link, Session, World};
 use flagpost_hal::{Topology as _, WithSoftwareLock};
 use flagpost_hal_linux::segment::Segment;
 use flagpost_hal_linux::{
@@ -130,10 +130,8 @@ fn with_world<M: Linked, T, E>(
         },
         why => RunError::Start(why),
     };
-    let world = World::starting(link, &mut arena, setup.config).and_then(|starting| {
-        let met = starting.wait_within(setup.meeting);
-        met.map_err(Unfinished::give_up)
-    });
+    let world = World::starting(link, &mut arena, setup.config)
+        .and_then(|starting| starting.wait_within(setup.meeting));
     let world = world.map_err(failed)?;
     job::count_processors(&of_job);
     program(&world).map_err(RunError::Program)

@@ -25,7 +25,7 @@ use flagpost_linux::{
     Coherent, Emulated, Linked, Linux, Mode, RunError, SoftwareCoherent, machines_with,
 };
 use rustix::time::{ClockId, clock_gettime};
-use stage::{ATTACHED, KINDS, Stage, ends, operate};
+use stage::{ATTACHED, KINDS, Stage, operate};
 
 mod stage;
 
@@ -212,8 +212,7 @@ impl Trial<'_> {
             true => BUDGET_OF_START,
             false => Budget::UNLIMITED,
         };
-        let world =
-            ends(World::starting(link, &mut arena, Config::default())?.wait_within(meeting))?;
+        let world = World::starting(link, &mut arena, Config::default())?.wait_within(meeting)?;
         let memory = [world.reserve(256)?, world.reserve(256)?];
         let validation = match self.seed % 2 {
             0 => Validation::Counter,

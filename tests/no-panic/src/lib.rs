@@ -78,12 +78,10 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let config = Config {
         unexpected: any() as u16,
     };
-    let world = match World::starting(link, arena, config)?.test() {
-        Ok(world) => world,
-        Err(late) => match late.handle.wait_within(budget()) {
-            Ok(world) => world,
-            Err(late) => late.handle.wait()?,
-        },
+    let starting = World::starting(link, arena, config)?;
+    let world = match starting.meet_within(budget()) {
+        Ok(()) => starting.wait()?,
+        Err(_) => starting.wait_within(budget())?,
     };
     world.within(budget(), || world.barrier())?;
     let mut sum = 0_u64;
