@@ -135,7 +135,8 @@ impl<'a, L: Link> Starting<'a, L> {
     /// Those of [`meet_within`](Self::meet_within).
     #[track_caller]
     pub fn wait_within(self, budget: Budget) -> Result<World<'a, L>, Error> {
-        self.meet_within(budget)?;
+        called!(self.world);
+        self.world.within(budget, || self.world.begin())?;
         Ok(self.world)
     }
 }
