@@ -135,6 +135,6 @@ mod tests {
             );
             crates += 1;
         }
-        assert_eq!(crates, 5);
+        assert_eq!(crates, 6);
     }
 }
