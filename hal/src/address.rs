@@ -1,4 +1,4 @@
-//! Names of cores and of the memory they own.
+//! Names of cores and of their memory.
 
 use core::fmt;
 

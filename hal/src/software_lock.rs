@@ -277,7 +277,7 @@ impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE
         self.machine.core()
     }
 
-    /// Less than the machine's: the flags lie behind it.
+    /// Less than the machine's: the flags lie after it.
     fn memory_size(&self) -> u32 {
         self.flags
     }

@@ -1,5 +1,5 @@
-//! What the simulator says of a program that breaks a rule: the line of the program, not one of
-//! the library.
+//! The message of the simulator about a program that breaks a rule: the line of the program, not
+//! one of the library.
 
 #![allow(
     clippy::panic,
@@ -196,7 +196,7 @@ fn a_fence_that_loses_a_store_is_named() {
     });
 }
 
-/// What became of `program` on two cores, and the line that it has noted on the second.
+/// The end of `program` on two cores, and the line that it has noted on the second.
 fn ends(
     program: impl Fn(&World<'_, Mapped<SimCore>>, &Cell<u32>) -> Result<(), Error>,
 ) -> (Report, String) {
@@ -338,8 +338,8 @@ fn the_world_knows_the_last_call() {
     report.assert_done();
 }
 
-/// Each public call that may access memory says where it was called. Those that return at once what
-/// the rank knows by itself need not.
+/// Each public call that may access memory says where it was called. Those that return immediately
+/// what the rank knows by itself need not.
 #[test]
 fn every_public_call_says_where_it_was_called() {
     const KNOWN: [&str; 7] = [

@@ -51,7 +51,7 @@ pub(crate) const fn element(head: u64) -> u64 {
 /// The elements of 8 bytes that the largest region has.
 pub(crate) const ELEMENTS: u64 = 1 << 29;
 
-/// The body of a record, and the 8 bytes behind it.
+/// The body of a record, and the 8 bytes after it.
 #[inline]
 pub(crate) fn body(place: u32, data: &[u8]) -> ([u64; 2], [u8; 8]) {
     let mut parts = [[0; 8]; 2];

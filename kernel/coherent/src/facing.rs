@@ -17,7 +17,7 @@
 //! one from there.
 //!
 //! # Source
-//! Ours. What it gains is measured in `docs/log/decisions.md`, 54.
+//! Ours. Its gain is measured in `docs/log/decisions.md`, 54.
 
 use core::cell::Cell;
 
@@ -42,18 +42,18 @@ pub(crate) const fn line_of(line: u32) -> u32 {
     round_up(ENTRY.saturating_mul(2), line)
 }
 
-/// Whether so many ranks with such rings have facing entries.
+/// True if `ranks` with such rings have facing entries.
 pub(crate) const fn has_facing(ring: Ring, ranks: u16) -> bool {
     ring.of_pairs() && ranks as usize <= FEW
 }
 
-/// What a rank knows of the facing entries of itself and a peer. Of 64 bytes, so that a shift finds
-/// it.
+/// The facing entries of a rank and a peer, as the rank knows them. Of 64 bytes, so that a shift
+/// finds it.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Facing {
     /// Where this rank's entry is, and the peer's (until that has told something: one that is
-    /// always empty); the first entries of the peer's ring and of the own one.
+    /// always empty); the first entries of the peer's ring and of this rank's.
     spots: [Cell<Spot>; 4],
     /// Where the peer's entry is; and whether that is known to be cleared.
     met: Cell<Spot>,
@@ -80,7 +80,7 @@ impl Facing {
         }
     }
 
-    /// Whether the entry of `ticket` may be stored here: I1. Not the first one, which goes through
+    /// True if the entry of `ticket` may be stored here: I1. Not the first one, which goes through
     /// the ring.
     #[inline(always)]
     pub(crate) fn is_free(&self, ticket: u32) -> bool {
@@ -117,7 +117,7 @@ impl Facing {
         there.get()
     }
 
-    /// The first entry of the own ring.
+    /// The first entry of this rank's ring.
     #[inline(always)]
     pub(crate) fn ring_here(&self) -> Spot {
         let [.., here] = &self.spots;
@@ -169,7 +169,7 @@ impl Facing {
         ticket.wrapping_sub(self.taken.get())
     }
 
-    /// Finds out where the entries of this rank and `peer` are; and clears the own ones, before any
+    /// Finds out where the entries of this rank and `peer` are; and clears this rank's, before any
     /// peer may use them.
     pub(crate) fn place<M: Records>(&self, base: &Base<M, Native>, peer: Rank) {
         let (me, machine) = (base.rank(), base.machine());
@@ -214,7 +214,7 @@ impl Facing {
         Some((at, first))
     }
 
-    /// Whether the peer's entry has come, after an acquire.
+    /// True if the peer's entry has come, after an acquire.
     #[inline(always)]
     pub(crate) fn has_come<M: Records>(&self, machine: &M) -> bool {
         is_of(machine.load_record(self.back()), phase(self.lap()))

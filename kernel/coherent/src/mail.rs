@@ -28,7 +28,7 @@ use crate::{
 const LINES: u32 = 64;
 const LEAST: u32 = 16;
 
-/// The rings of so many ranks, unless others are asked for.
+/// The rings of a world of `ranks`, unless others are asked for.
 fn default_ring(ranks: u16) -> Ring {
     if ranks as usize > PAIRS {
         return Ring::SHARED;
@@ -60,8 +60,8 @@ pub struct RecordMail<M: Records, const PEERS: usize = PAIRS> {
     announced: Announced<PEERS>,
     /// To how many peers data are in flight.
     pub(crate) in_flight: Cell<u32>,
-    /// How many entries of a ring are behind its first, and the places from a ticket's bit that
-    /// tells laps apart to the top one.
+    /// How many entries of a ring follow its first, and the places from a ticket's bit that tells
+    /// laps apart to the top one.
     pub(crate) mask: u32,
     pub(crate) to_top: u32,
 }
@@ -72,7 +72,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         self.base.machine()
     }
 
-    /// What is remembered of `rank`, if it has a ring of its own.
+    /// The state of the rings with `rank`, if it has a ring of its own.
     #[inline(always)]
     pub(crate) fn peer(&self, rank: Rank) -> Option<&Peer> {
         self.peers.get(rank.index().checked_rem(PEERS)?)
@@ -102,7 +102,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         }
     }
 
-    /// Whether all data in flight to `rank` are in their place.
+    /// `Ok` if all data in flight to `rank` are in their place.
     fn placed_at(&self, rank: Rank) -> Result<(), Refusal> {
         let Some(Peer { out, .. }) = self.peers.get(rank.index()) else {
             return Ok(());
@@ -207,7 +207,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
         };
         let travels = inline && to != self.base.rank() && data.len() <= DATA;
         let end = place.saturating_add(data.len() as u32);
-        // Data that go to their place at once must not come before older ones that have not.
+        // Data that go to their place immediately must not come before older ones that have not.
         if !travels && !data.is_empty() && peer.out.has_in_flight(place, end) {
             // ORDER: of two puts of the same bytes.
             point!("mapped.records.send.placed", self.placed(Some(to))?);
@@ -228,7 +228,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
             let source = next;
             next = source.next(count);
             let Peer { out, inbox } = self.peer(source)?;
-            // What this rank has sent to itself, it knows. (One that is alone has nothing else to
+            // This rank knows what it has sent to itself. (One that is alone has nothing else to
             // look at.)
             if count > 1 && source == self.base.rank() && out.next() == inbox.next() {
                 self.at_once.set(self.faces);
@@ -295,7 +295,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
         outcome
     }
 
-    // ---- Own memory ----
+    // ---- This rank's memory ----
 
     #[inline]
     fn read_own(&self, start: u32, into: &mut [u8]) {

@@ -1,4 +1,4 @@
-//! What a rank remembers of the rings between itself and one peer: two ends.
+//! The rings between a rank and one peer, as the rank remembers them: two ends.
 //!
 //! Entries of a ring have numbers, *tickets*, that count on from lap to lap. The producer's end of
 //! a ring is an `Outbox`, the owner's end an `Inbox`. Nobody else changes their numbers.
@@ -34,7 +34,7 @@ impl Outbox {
         self.sent.get()
     }
 
-    /// Whether the ring has no room for it, as far as this rank knows.
+    /// True if the ring has no room for it, as far as this rank knows.
     #[inline(always)]
     pub(crate) fn is_full(&self, layout: &Layout) -> bool {
         layout.is_full(self.sent.get(), self.credit.get())
@@ -64,7 +64,7 @@ impl Outbox {
         self.flight.ticket()
     }
 
-    /// Whether data for some of these bytes may be in flight.
+    /// True if data for some of these bytes may be in flight.
     pub(crate) fn has_in_flight(&self, start: u32, end: u32) -> bool {
         self.flight.has(start, end)
     }
@@ -106,8 +106,8 @@ impl Inbox {
         }
     }
 
-    /// Finds out whose turn comes after the peer's, and where the word is that tells it: so many
-    /// bytes from the start of the region.
+    /// Finds out whose turn comes after the peer's, and where the word is that tells it: its offset
+    /// in the region.
     pub(crate) fn place(&self, turn: Rank, head: u32) {
         self.turn.set(turn);
         self.head.set(head.wrapping_shr(2));
@@ -144,7 +144,7 @@ impl Inbox {
 pub(crate) struct Peer {
     /// The ring at the peer, which this rank fills.
     pub(crate) out: Outbox,
-    /// The own ring, which the peer fills.
+    /// This rank's ring, which the peer fills.
     pub(crate) inbox: Inbox,
 }
 

@@ -9,13 +9,13 @@
 //! A few ranks have two entries more for each other, in one line: [`facing`](crate::facing).
 //!
 //! # Guarantee
-//! R1. Who takes an entry finds its data in their place, and its producer's earlier puts.
+//! R1. The rank that takes an entry finds its data in their place, and its producer's earlier puts.
 //! R2. Entries of one producer are taken in program order, wherever they are.
 //! R3. When a flush says so, the data are in their place.
 //!
 //! # Invariants
 //! I1. A facing entry is older than all that are in the ring: see there.
-//! I2. At most as many entries are under way as a ring has, in both places together.
+//! I2. At most as many entries are in flight as a ring has, in both places together.
 //! I3. Each entry's phase changes with the lap of its place.
 //! I4. Only who has changed the length to `CLAIMED` or `TAKEN` stores the data. An owner that
 //!     finds `CLAIMED` waits: the producer is about to say `TAKEN`, after the data.
@@ -26,7 +26,7 @@
 //! | `put_immediate` | producer | store the record (body; drain; first word) |
 //! | `progress` | owner | load the first word; acquire; load the rest; claim; store the data; |
 //! | | | drain; store head |
-//! | `flush` | producer | if data are under way: load head, acquire; of each entry that is not |
+//! | `flush` | producer | if data are in flight: load head, acquire; of each entry that is not |
 //! | | | taken: claim; store the data; drain; say `TAKEN` |
 
 use flagpost_hal::{Address, Region};
@@ -201,7 +201,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         Ok((at, nth))
     }
 
-    /// Puts the data that are under way to `to` in their place, as far as the owner has not. False
+    /// Puts the data that are in flight to `to` in their place, as far as the owner has not. False
     /// if the owner is about to.
     pub(crate) fn records_placed(
         &self,
@@ -221,7 +221,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             return Ok(true);
         }
         let ago = |ticket: u32| sent.wrapping_sub(ticket);
-        // What was looked at before, and what comes before a facing entry, is not looked at.
+        // Entries that were looked at before, or that come before a facing entry, are left out.
         let mut from = taken;
         let faced = self.facing(to).and_then(Facing::last);
         for later in [Some(out.looked()), faced] {
@@ -259,7 +259,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         if len == TAKEN || !self.exchange(at, place, len, CLAIMED) {
             return Ok(false);
         }
-        // What is in shared memory may be anything.
+        // Shared memory may hold anything.
         let data = data.as_flattened().get(..len as usize).unwrap_or(&[]);
         if self.base.check(place, data.len()).is_ok() {
             self.machine()

@@ -8,12 +8,13 @@ use crate::{Amo, Key, Op, Rank, Refusal, Width};
 /// orders and completes them.
 ///
 /// # Contract
-/// 1. A call never waits. What cannot be done now is refused and changes nothing; the kernel
+/// 1. A call never waits. A call that cannot be done now is refused and changes nothing; the kernel
 ///    repeats the call.
 /// 2. A call that takes an [`Op`] may begin its operation and be refused with [`Refusal::Busy`].
 ///    A call with the same `Op` and the same arguments continues it, and never begins it again.
 /// 3. Data that are given as a slice are copied, or have left, when the call returns.
-/// 4. All accesses go past the caches. Accesses to own memory are done when the call returns.
+/// 4. All accesses go past the caches. Accesses to this rank's memory are done when the call
+///    returns.
 /// 5. Two puts arrive in any order. `fence` orders; `flush` completes.
 /// 6. `amo` and `update` of the same bytes take effect one after the other, from whatever ranks.
 ///    An `amo` has its effect before the call that gives its answer returns.
@@ -22,7 +23,7 @@ use crate::{Amo, Key, Op, Rank, Refusal, Width};
 /// [`Refusal::Busy`] and [`Refusal::Locked`] pass; the others stay. [`Refusal::PeerLost`]: nothing
 /// that was on its way to the rank can be relied on.
 pub trait Access {
-    /// Whether `to` has started up and may be accessed. The kernel asks for this rank first: until
+    /// `Ok` if `to` has started up and may be accessed. The kernel asks for this rank first: until
     /// that is `Ok`, it uses nothing else of the link that peers reach. Then it asks once for each
     /// peer that it accesses before the first barrier; after a barrier all ranks are up.
     ///
@@ -56,7 +57,7 @@ pub trait Access {
     /// the owner included, read cells that peers change by this call and by [`Telling::watch`]
     /// only.
     ///
-    /// What the rank begins after the answer comes after the operation. The operation orders
+    /// Calls that the rank begins after the answer come after the operation. The operation orders
     /// nothing else. A call that reads [half](Width::Half) a cell notes what it polled, for loops
     /// that wait.
     ///
@@ -90,7 +91,7 @@ pub trait Access {
         op: &Op,
     ) -> Result<(), Refusal>;
 
-    /// The kernel does not ask for `op`'s answer any more. What was begun has its effect all the
+    /// The kernel does not ask for `op`'s answer any more. The operation has its effect all the
     /// same; of a [`Telling::put_immediate`] that left in part, perhaps only that part. Afterwards
     /// `op` is as a new one. The default is for links that keep no answers.
     #[inline]
@@ -107,10 +108,10 @@ pub trait Access {
     /// operation was lost.
     fn fence(&self) -> Result<(), Refusal>;
 
-    /// Whether all that this rank has begun at `to` (at all ranks, if none is named) is done there:
-    /// a rank that looks now finds it. What this rank gets afterwards is not older than what it got
-    /// before. Of inline data of a [`Telling::put_immediate`] it is refused until they are in
-    /// place: on a link that is not passive until the next [`Telling::progress`] or
+    /// `Ok` if all that this rank has begun at `to` (at all ranks, if none is named) is done there:
+    /// a rank that looks now finds it. Data that this rank gets afterwards are not older than what
+    /// it got before. Of inline data of a [`Telling::put_immediate`] it is refused until they are
+    /// in place: on a link that is not passive until the next [`Telling::progress`] or
     /// [`Telling::attend`] of `to`.
     ///
     /// # Errors

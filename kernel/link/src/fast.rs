@@ -13,7 +13,7 @@ use crate::{Amo, Key, Rank, Width};
 /// 1. A call does all that its counterpart does, or it declines and has changed nothing.
 /// 2. A call declines if anything is wrong with its arguments. The counterpart says what it is.
 /// 3. The kernel calls the counterpart after a call that declined. A link may decline always.
-/// 4. What is ordered by a counterpart is ordered by its fast path.
+/// 4. A fast path orders all that its counterpart orders.
 ///
 /// # Refusals
 /// None: a call declines.

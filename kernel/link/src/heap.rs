@@ -58,8 +58,8 @@ impl<const PIECES: usize> Heap<PIECES> {
         }
     }
 
-    /// Takes `units` units (0 counts as 1) and gives where they start. What lies behind them up to
-    /// the next multiple of the alignment is theirs as well.
+    /// Takes `units` units (0 counts as 1) and gives where they start. They reach up to the next
+    /// multiple of the alignment.
     ///
     /// # Errors
     /// [`Full`].

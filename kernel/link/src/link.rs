@@ -37,22 +37,22 @@ pub trait Link: LocalMemory + Access + Telling + Waiting + Fast {
     /// whole. At least 4.
     const UPDATE_SMALL: u32 = Self::UPDATE;
 
-    /// Whether peers' memory is reached by plain loads and stores, so that a put or get of one
+    /// True if peers' memory is reached by plain loads and stores, so that a put or get of one
     /// aligned element is done when the call returns.
     const DIRECT: bool;
 
-    /// Whether own memory is read and written past all caches, or as if it were:
+    /// True if this rank's memory is read and written past all caches, or as if it were:
     /// [`refresh`](LocalMemory::refresh) does nothing then, and [`publish`](LocalMemory::publish)
-    /// of any bytes, none included, orders all own writes.
+    /// of any bytes, none included, orders all of this rank's writes.
     const COHERENT: bool = false;
 
     /// How often a loop looks at what it polls ([`Step::Look`]), before it begins to wait.
     const LOOKS: u32 = 0;
 
-    /// Whether the link wants to know [`Step::Called`].
+    /// True if the link wants to know [`Step::Called`].
     const LISTENS: bool = false;
 
-    /// Whether others never wait for a call of this rank, but for the notifications that it takes:
+    /// True if others never wait for a call of this rank, but for the notifications that it takes:
     /// then [`attend`](Telling::attend) does nothing.
     const PASSIVE: bool = true;
 

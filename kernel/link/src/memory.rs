@@ -15,18 +15,18 @@ use crate::{Given, Key, Place, Refusal, Slot, Slots};
 /// 2. A piece has its cache lines for itself, and keeps its place until it is withdrawn.
 /// 3. Only the owner caches a piece. `read_local` and `write_local` go through the owner's cache.
 ///    All other calls of a link go past all caches.
-/// 4. Own writes are in memory after `publish`, before all that this rank signals later.
-/// 5. Own reads find what peers put after `refresh`, if this rank saw what announced the puts
-///    before that call.
+/// 4. This rank's writes are in memory after `publish`, before all that this rank signals later.
+/// 5. This rank's reads find what peers put after `refresh`, if this rank saw what announced the
+///    puts before that call.
 /// 6. The owner does not write a line between its `publish` and its `refresh`: the cache would
 ///    carry the whole line over what peers stored. The kernel keeps to this.
 ///
 /// # Refusals
-/// What leaves the memory that ranks share at all, and what does not fit it. The kernel keeps
-/// offsets inside of the memory of a key. No call of this trait waits for a peer.
+/// `OutOfRange`: the bytes are not in shared memory. `NoMemory`, `TooManyPieces`: there is no room.
+/// The kernel keeps offsets inside of the memory of a key. No call of this trait waits for a peer.
 pub trait LocalMemory {
     /// Exposes `bytes` of this rank's shared memory, starting at a line and at a multiple of
-    /// [`Link::UPDATE`]. What the memory holds is undefined.
+    /// [`Link::UPDATE`]. Its contents are undefined.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].

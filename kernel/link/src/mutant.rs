@@ -20,12 +20,12 @@
 //! On a host the broken point belongs to the thread (all cores of a simulated chip share one); on a
 //! board it is the same for all harts.
 
-/// What [`lock_point!`](crate::lock_point) makes of a lock's guard `G`.
+/// The type that [`lock_point!`](crate::lock_point) makes of a lock's guard `G`.
 #[cfg(not(mutants))]
 pub type Guard<G> = G;
 
-/// What [`lock_point!`](crate::lock_point) makes of a lock's guard `G`: nothing, if the lock was
-/// broken, so that nobody else's lock is freed.
+/// The type that [`lock_point!`](crate::lock_point) makes of a lock's guard `G`: none if the lock
+/// was broken, so that nobody else's lock is freed.
 #[cfg(mutants)]
 pub type Guard<G> = Option<G>;
 
@@ -80,7 +80,7 @@ mod on {
         state::select(name.map_or(NONE, hash));
     }
 
-    /// Whether the point is broken. Notes that it was reached, if that is recorded.
+    /// True if the point is broken. Notes that it was reached, if that is recorded.
     #[inline]
     pub fn broken(site: Site) -> bool {
         state::reach(site.name);

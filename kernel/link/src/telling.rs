@@ -52,7 +52,7 @@ pub trait Telling {
     /// [`Refusal::PeerLost`].
     fn signal(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal>;
 
-    /// Whether this rank's `slot` has reached `value`. If so, what its writer fenced before the
+    /// True if this rank's `slot` has reached `value`. If so, all that its writer fenced before the
     /// signal can be read.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ pub trait Telling {
 /// An immediate that was taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// What was sent.
+    /// The number that was sent.
     pub immediate: u32,
     /// The rank that sent it, if the link knows that without a look at the immediate.
     pub sender: Option<Rank>,

@@ -73,7 +73,7 @@ impl Session {
 pub struct Rank(u16);
 
 impl Rank {
-    /// Rank `number`. Whether the world has it is checked where it is used.
+    /// Rank `number`. Each use checks that the world has it.
     pub const fn new(number: u16) -> Self {
         Self(number)
     }
@@ -152,7 +152,7 @@ impl Key {
 pub struct Slot(pub u32);
 
 impl Slot {
-    /// The slot `index` places behind this one.
+    /// The slot `index` places after this one.
     pub const fn plus(self, index: u32) -> Self {
         Self(self.0.saturating_add(index))
     }
@@ -179,7 +179,7 @@ impl Slots {
     }
 }
 
-/// What a link gave to its rank, and takes back.
+/// A resource that a link gave to its rank, and takes back.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     /// The memory of this key.
@@ -245,7 +245,7 @@ impl Op {
         }
     }
 
-    /// Whether it has begun and was not answered: it may have had its effect.
+    /// True if it has begun and was not answered: it may have had its effect.
     pub fn is_under_way(&self) -> bool {
         self.begun.get() != 0
     }
@@ -301,7 +301,7 @@ pub enum Refusal {
     PeerLost(Rank),
     /// Bytes up to `end` were named, and there are `size`.
     OutOfRange {
-        /// Offset behind the last byte that was named.
+        /// Offset after the last byte that was named.
         end: u64,
         /// How many bytes there are.
         size: u32,
@@ -342,7 +342,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether the same call may succeed later.
+    /// True if the same call may succeed later.
     pub const fn is_transient(self) -> bool {
         matches!(
             self,

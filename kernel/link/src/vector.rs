@@ -1,4 +1,4 @@
-//! What the published PSCW protocol needs beside a [`Link`]: remote words under a lock.
+//! Remote words under a lock, which the published PSCW protocol needs beside a [`Link`].
 
 use crate::{Key, Link, Rank, Refusal};
 
@@ -10,18 +10,18 @@ use crate::{Key, Link, Rank, Refusal};
 ///
 /// | call | by | at | what |
 /// |---|---|---|---|
-/// | [`expect`](Self::expect) | target | own counter | = number of origins |
+/// | [`expect`](Self::expect) | target | its counter | = number of origins |
 /// | [`post`](Self::post) | target | origin's vector | bit of target = 1, under the origin's lock |
-/// | [`posted`](Self::posted) | origin | own vector | polls 32 bits |
-/// | [`retire`](Self::retire) | origin | own vector | bit of target = 0, under its own lock |
+/// | [`posted`](Self::posted) | origin | its vector | polls 32 bits |
+/// | [`retire`](Self::retire) | origin | its vector | bit of target = 0, under its own lock |
 /// | [`complete`](Self::complete) | origin | target's counter | - 1, under the target's lock |
-/// | [`missing`](Self::missing) | target | own counter | polls it |
+/// | [`missing`](Self::missing) | target | its counter | polls it |
 ///
 pub trait VectorLink: Link {
     /// Bytes that the words of one window take, to be allocated by every rank.
     fn sync_bytes(&self) -> u32;
 
-    /// Brings own words into the initial state: no bit set, nothing missing.
+    /// Brings this rank's words into the initial state: no bit set, nothing missing.
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`] if `sync` is too small.
@@ -33,18 +33,18 @@ pub trait VectorLink: Link {
     /// [`Refusal::Locked`] (transient), [`Refusal::NoSuchRank`].
     fn post(&self, sync: Key, origin: Rank) -> Result<(), Refusal>;
 
-    /// The bits of ranks `32 * word ..` in own match vector. What the ranks of set bits published
-    /// before their post can be read.
+    /// The bits of ranks `32 * word ..` in this rank's match vector. All that the ranks of set bits
+    /// published before their post can be read.
     fn posted(&self, sync: Key, word: u16) -> u32;
 
-    /// Clears `target`'s bit in own match vector, and orders this rank's earlier puts before its
-    /// later calls, like a [`fence`](crate::Access::fence).
+    /// Clears `target`'s bit in this rank's match vector, and orders this rank's earlier puts
+    /// before its later calls, like a [`fence`](crate::Access::fence).
     ///
     /// # Errors
     /// [`Refusal::Locked`] (transient), [`Refusal::NoSuchRank`].
     fn retire(&self, sync: Key, target: Rank) -> Result<(), Refusal>;
 
-    /// Sets own completion counter. An origin that answers a later post finds it.
+    /// Sets this rank's completion counter. An origin that answers a later post finds it.
     fn expect(&self, sync: Key, origins: u16);
 
     /// Counts `target`'s completion counter down by one.
@@ -53,7 +53,7 @@ pub trait VectorLink: Link {
     /// [`Refusal::Locked`] (transient), [`Refusal::NoSuchRank`].
     fn complete(&self, sync: Key, target: Rank) -> Result<(), Refusal>;
 
-    /// Own completion counter. Once it is 0, all origins' puts can be read (after
+    /// This rank's completion counter. Once it is 0, all origins' puts can be read (after
     /// [`refresh`](crate::LocalMemory::refresh)).
     fn missing(&self, sync: Key) -> u32;
 }

@@ -6,14 +6,15 @@ use crate::Rank;
 #[cfg(doc)]
 use crate::{Access, Link};
 
-/// What a loop that waits asks of its link: to sleep, which ranks are gone, what time it is.
+/// The questions of a loop that waits to its link: may it sleep, which ranks are gone, what time it
+/// is.
 ///
 /// # Contract
 /// 1. `relax` returns some time after a change of something that was polled since the last `relax`.
 ///    It may return for no reason, too: a link whose `relax` always returns is right, and wastes
 ///    time.
-/// 2. What cannot be watched lets the next `relax` return: bytes that were got or read, an
-///    [`Access::amo`] or [`Access::update`] that had its effect.
+/// 2. Some things cannot be watched, and let the next `relax` return: bytes that were got or read,
+///    an [`Access::amo`] or [`Access::update`] that had its effect.
 /// 3. Between two calls of `relax`, the kernel polls everything that it waits for.
 /// 4. A link may ignore each [`Step`].
 /// 5. The clock never goes back. Clocks of different ranks need not agree.
@@ -31,7 +32,7 @@ pub trait Waiting {
         let _ = step;
     }
 
-    /// What the link knows of ranks that are gone. The kernel asks between two polls.
+    /// A rank that the link knows to be gone: `rank`, or any. The kernel asks between two polls.
     ///
     /// With no rank named: a rank that is [lost](Gone::Lost), if there is one; else whether any
     /// rank has [left](Gone::Left). With a rank named: whether this rank has left; the kernel has
@@ -41,12 +42,12 @@ pub trait Waiting {
         None
     }
 
-    /// Whether `rank` is lost, of all ranks that are. The default is for links that know of one.
+    /// True if `rank` is lost, of all ranks that are. The default is for links that know of one.
     fn is_lost(&self, rank: Rank) -> bool {
         self.gone(None) == Some(Gone::Lost(rank))
     }
 
-    /// What this rank's clock shows.
+    /// The time on this rank's clock.
     fn now(&self) -> Time;
 }
 
@@ -58,8 +59,7 @@ pub enum Step<'a> {
     /// A loop has polled once, and polls again before it begins to wait: the link may look at what
     /// was polled last, up to [`Link::LOOKS`] times, until it has changed.
     Look,
-    /// A wait begins, which polls all that it waits for. What was polled before does not matter to
-    /// it.
+    /// A wait begins, which polls all that it waits for. Earlier polls do not matter to it.
     Begin,
     /// A wait has found nothing, and relaxes or returns next: what it waits for and where, in words
     /// (`waits for …`). They cost nothing unless they are written, which a link does if it is asked
@@ -75,12 +75,12 @@ pub enum Step<'a> {
 pub enum Gone {
     /// This rank does not answer any more.
     Lost(Rank),
-    /// A rank has ended its program in order. What it has sent can be found, and it does nothing
-    /// more.
+    /// A rank has ended its program in order. All that it has sent can be found, and it does
+    /// nothing more.
     Left,
 }
 
-/// What a clock shows.
+/// A time on a clock.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Time {
     /// Ticks since some moment.

@@ -32,10 +32,10 @@ use crate::{
     words::change::ATTEMPTS,
 };
 
-/// What a rank remembers of shared rings: its own, and those of up to `PEERS` others.
+/// The shared rings as a rank remembers them: its own, and those of up to `PEERS` others.
 #[derive(Debug)]
 pub struct Announced<const PEERS: usize> {
-    /// The next ticket to take of the own ring.
+    /// The next ticket to take of this rank's ring.
     taken: Cell<u32>,
     /// A peer, and how far it was known to have taken its ring. Several ranks share a place.
     credit: [Cell<(Option<Rank>, u32)>; PEERS],
@@ -50,7 +50,7 @@ impl<const PEERS: usize> Announced<PEERS> {
         }
     }
 
-    /// Puts `data` in their place at `to`, and announces `number` behind them, in an entry of
+    /// Puts `data` in their place at `to`, and announces `number` after them, in an entry of
     /// `bytes` bytes.
     ///
     /// # Errors

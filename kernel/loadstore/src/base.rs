@@ -46,7 +46,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         &self.layout
     }
 
-    /// What the loop that waits has polled.
+    /// The words that the loop that waits has polled.
     #[inline(always)]
     pub fn polled(&self) -> &Polled {
         &self.polled
@@ -79,13 +79,13 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         }
     }
 
-    /// A byte of own memory.
+    /// A byte of this rank's memory.
     #[inline]
     pub fn own(&self, offset: u32) -> Address {
         Region::memory(self.machine.core()).at(offset)
     }
 
-    /// The lines that hold these bytes of own memory.
+    /// The lines that hold these bytes of this rank's memory.
     pub fn lines(&self, offset: u32, bytes: u32) -> Lines {
         Lines::covering::<M>(self.own(offset), bytes)
     }
@@ -116,7 +116,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
             .map(|region| self.layout.rings_in(region.owner))
     }
 
-    /// The region that own rings are in.
+    /// The region that this rank's rings are in.
     #[inline]
     pub fn own_rings(&self) -> Region {
         self.layout.rings_in(self.machine.core())
@@ -131,13 +131,13 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         }
     }
 
-    /// Makes the next ticket of the own ring the first one, before any peer may take one.
+    /// Makes the next ticket of this rank's ring the first one, before any peer may take one.
     pub fn clear_tail(&self) {
         let at = self.own_rings().at(self.layout.tail);
         self.machine.store_u32(at, FIRST);
     }
 
-    /// Empties own rings with entries of so many bytes, before any peer may use them; each head
+    /// Empties this rank's rings with entries of `bytes`, before any peer may use them; each head
     /// becomes `told`.
     pub fn empty_rings(&self, bytes: u32, told: u32) {
         let (layout, rings) = (self.layout, self.own_rings());

@@ -7,13 +7,14 @@ use core::cell::Cell;
 
 use crate::ring::FIRST;
 
-/// Whether a ring of so many entries has room for `ticket`, as an older view of what was taken
-/// tells: others may have sent any number since, so it is believed only where it leaves no doubt.
+/// True if a ring of `entries` surely has room for `ticket`. `taken` is an older count of the
+/// entries taken: others may have sent any number since, so it is believed only where it leaves no
+/// doubt.
 pub const fn surely_has_room(ticket: u32, taken: u32, entries: u32) -> bool {
     ticket.wrapping_sub(taken) < entries
 }
 
-/// Whether all before `ticket` is placed, of a ring to which all before `sent` were sent: both are
+/// True if all before `ticket` is placed, of a ring to which all before `sent` were sent: both are
 /// looked at from there on back, since any number may have been sent after `ticket`.
 pub const fn is_placed(sent: u32, ticket: u32, placed: u32) -> bool {
     sent.wrapping_sub(placed) <= sent.wrapping_sub(ticket)
@@ -43,7 +44,7 @@ impl Flight {
         }
     }
 
-    /// Whether any data are in flight.
+    /// True if any data are in flight.
     #[inline(always)]
     pub fn is_any(&self) -> bool {
         self.end.get() > 0
@@ -55,7 +56,7 @@ impl Flight {
         self.is_any().then(|| self.ticket.get())
     }
 
-    /// Whether data for some of these bytes may be in flight.
+    /// True if data for some of these bytes may be in flight.
     #[inline]
     pub fn has(&self, start: u32, end: u32) -> bool {
         self.start.get() < end && start < self.end.get()

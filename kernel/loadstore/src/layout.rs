@@ -16,14 +16,14 @@ pub(crate) const UPDATE: u32 = 32;
 /// Bytes that the slots of two windows take for each rank.
 const SLOTS_OF_WINDOWS: u32 = 16;
 
-/// What a mail's rings take.
+/// The memory that a mail's rings take.
 #[derive(Copy, Clone, Debug)]
 pub struct Parts {
     /// Bytes of an entry, a power of two.
     pub entry: u32,
     /// Bytes before the first ring's entries, for bells.
     pub bells: u32,
-    /// Bytes behind the last ring's.
+    /// Bytes after the last ring's.
     pub behind: u32,
 }
 
@@ -34,12 +34,12 @@ pub struct Layout {
     pub(crate) arrived: u32,
     pub(crate) slots: u32,
     pub(crate) scratch: u32,
-    /// The first byte of memory behind the fixed part: a multiple of the line.
+    /// The first byte of memory after the fixed part: a multiple of the line.
     pub(crate) end: u32,
-    /// The first byte of the message buffer behind the fixed part: a multiple of the line.
+    /// The first byte of the message buffer after the fixed part: a multiple of the line.
     pub(crate) buffer_end: u32,
     pub(crate) ring: Ring,
-    /// Whether the rings' parts, which follow, lie in the message buffer.
+    /// True if the rings' parts, which follow, lie in the message buffer.
     pub(crate) in_buffer: bool,
     pub(crate) tail: u32,
     pub(crate) heads: u32,
@@ -100,7 +100,7 @@ impl Layout {
         self.ring
     }
 
-    /// Whether rings lie in message buffers.
+    /// True if rings lie in message buffers.
     pub const fn is_in_buffer(&self) -> bool {
         self.in_buffer
     }
@@ -115,7 +115,7 @@ impl Layout {
         }
     }
 
-    /// The entry of `ticket`, of so many `bytes`, in ring `number`.
+    /// The entry of `ticket`, of `bytes` each, in ring `number`.
     #[inline]
     pub const fn entry(&self, rings: Region, number: u32, ticket: u32, bytes: u32) -> Address {
         let entries = self.ring.entries();
@@ -137,13 +137,13 @@ impl Layout {
         rings.at(self.bells.wrapping_add(number))
     }
 
-    /// Byte `number` behind the last ring, from the start of the region.
+    /// Byte `number` after the last ring, from the start of the region.
     #[inline]
     pub const fn behind(&self, number: u32) -> u32 {
         self.behind.saturating_add(number)
     }
 
-    /// Whether a ring has no room for `ticket`, as far as `credit` tells. A ticket that was loaded
+    /// True if a ring has no room for `ticket`, as far as `credit` tells. A ticket that was loaded
     /// too early may be before it: there is room for the next one.
     #[inline]
     pub const fn is_full(&self, ticket: u32, credit: u32) -> bool {

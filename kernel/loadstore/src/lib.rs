@@ -1,4 +1,4 @@
-//! What Flagpost's links over loads and stores have in common.
+//! The shared parts of Flagpost's links over loads and stores.
 //!
 //! All ranks reach all shared memory by loads and stores. [`LoadStore`] is a link over such a
 //! machine: it lays the memory out, hands out its pieces, and changes words that ranks share. How

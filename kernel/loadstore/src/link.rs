@@ -41,7 +41,7 @@ use crate::{
 #[derive(Debug)]
 pub struct LoadStore<W: Mail, const PIECES: usize = { flagpost_link::PIECES }> {
     pub(crate) mail: W,
-    /// Own memory that is in use, and own message buffer.
+    /// This rank's memory that is in use, and its message buffer.
     pub(crate) memory: Heap<PIECES>,
     pub(crate) buffer: Heap<PIECES>,
     pub(crate) session: u32,

@@ -7,8 +7,8 @@
 //! free again.
 //!
 //! [`LoadStore`](crate::LoadStore) is a link over any mail. It asks its mail before each access
-//! that others may notice, since a mail may keep data that it has taken, and place them later. What
-//! a mail does not keep, it need not say: most verbs do nothing by default.
+//! that others may notice, since a mail may keep data that it has taken, and place them later. A
+//! mail that keeps nothing need not answer: most verbs do nothing by default.
 //!
 //! # Which access waits for what
 //! Nothing waits. A full ring refuses the producer ([`Refusal::Full`]), and the kernel asks again.
@@ -23,7 +23,7 @@ use crate::{Atomics, Base, Ring, layout::Parts};
 pub struct Plan {
     /// Which rings.
     pub ring: Ring,
-    /// What they take.
+    /// The memory that they take.
     pub parts: Parts,
     /// Bytes of the message buffers that they may lie in.
     pub buffer: u32,
@@ -32,8 +32,8 @@ pub struct Plan {
 /// How notifications and their data travel: what [`LoadStore`](crate::LoadStore) is generic over.
 ///
 /// # Contract
-/// 1. Who takes a notification finds its data, by [`read_own`](Self::read_own); and the earlier
-///    puts of its producer to this rank in memory.
+/// 1. The rank that takes a notification finds its data, by [`read_own`](Self::read_own); and the
+///    earlier puts of its producer to this rank in memory.
 /// 2. Notifications of one producer are taken in program order. None is lost: where there is no
 ///    room, the producer is refused, and has changed nothing, or its [`Op`] knows how much has
 ///    left.
@@ -46,7 +46,7 @@ pub trait Mail: Sized {
     /// How words are changed that many ranks change.
     type Atomics: Atomics<Self::Machine>;
 
-    /// Whether the mail relies on caches that the hardware keeps in step. Then a flush needs no
+    /// True if the mail relies on caches that the hardware keeps in step. Then a flush needs no
     /// call of the target, and words by which two ranks answer each other lie in one line.
     const COHERENT: bool;
 
@@ -64,13 +64,13 @@ pub trait Mail: Sized {
     /// The machine, and where things are.
     fn base(&self) -> &Base<Self::Machine, Self::Atomics>;
 
-    /// Empties own rings, before any peer may use them.
+    /// Empties this rank's rings, before any peer may use them.
     fn clear_rings(&self);
 
     // ---- Notifications ----
 
     /// Sends `immediate` to `to`, after `data` for a place in its memory. If `inline`, the data may
-    /// come to their place later than the immediate is taken.
+    /// reach their place later than the immediate is taken.
     ///
     /// # Errors
     /// [`Refusal::Full`], [`Refusal::Busy`], [`Refusal::Locked`], [`Refusal::NoSuchRank`].
@@ -121,21 +121,21 @@ pub trait Mail: Sized {
     #[inline(always)]
     fn drained(&self) {}
 
-    /// Whether a drain must come before an entry that announces what was stored before.
+    /// True if a drain must come before an entry that announces what was stored before.
     fn must_drain(&self) -> bool;
 
     /// Drains what this rank has stored; false if inline data are in flight. `before_amo`: an
     /// atomic operation of the machine follows.
     fn has_settled(&self, before_amo: bool) -> bool;
 
-    /// Whether all data that this rank has sent in entries to `to` (to all, if none is named) are
+    /// `Ok` if all data that this rank has sent in entries to `to` (to all, if none is named) are
     /// in their place.
     ///
     /// # Errors
     /// [`Refusal::Busy`] if not.
     fn placed(&self, to: Option<Rank>) -> Result<(), Refusal>;
 
-    // ---- What is kept ----
+    // ---- Kept data ----
 
     /// Before this rank tells `to` something, or, if nobody is named, changes bytes that others may
     /// look at.
@@ -158,21 +158,21 @@ pub trait Mail: Sized {
         Ok(())
     }
 
-    /// Before own writes of these bytes.
+    /// Before this rank's writes of these bytes.
     #[inline(always)]
     fn before_writing(&self, start: u32, len: usize) {
         let _ = (start, len);
     }
 
-    /// Before a piece of own memory becomes something else.
+    /// Before a piece of this rank's memory becomes something else.
     #[inline(always)]
     fn before_withdrawing(&self) {}
 
-    /// Reads own bytes.
+    /// Reads this rank's bytes.
     fn read_own(&self, start: u32, into: &mut [u8]);
 
-    /// Calls `act` with the lines of these bytes of own memory, but for those that are kept in the
-    /// cache.
+    /// Calls `act` with the lines of these bytes of this rank's memory, but for those that are kept
+    /// in the cache.
     #[inline(always)]
     fn beside_kept(&self, start: u32, bytes: u32, mut act: impl FnMut(&[Lines])) {
         act(&[self.base().lines(start, bytes)]);

@@ -16,7 +16,7 @@ pub const fn phase(lap: u32) -> u32 {
     lap.wrapping_shl(31)
 }
 
-/// Whether `word` belongs to a lap of this phase.
+/// True if `word` belongs to a lap of this phase.
 #[inline(always)]
 pub const fn is_of(word: u32, phase: u32) -> bool {
     word & PHASE == phase

@@ -18,7 +18,7 @@ pub const PAIRS: usize = 64;
 /// Most entries of a ring.
 const MOST_ENTRIES: u32 = 1 << 15;
 
-/// Most entries with bells: a bell of 8 bits is ahead then, never behind.
+/// Most entries with bells: a bell of 8 bits is ahead then, never late.
 pub const MOST_BELLED: u32 = 128;
 
 /// How notifications reach a rank; the same on all ranks.
@@ -74,13 +74,13 @@ impl Ring {
         }
     }
 
-    /// Whether each has one producer.
+    /// True if each has one producer.
     #[inline(always)]
     pub const fn of_pairs(self) -> bool {
         !matches!(self, Self::Shared { .. })
     }
 
-    /// Whether a world of `ranks` can have such rings, where `peers` are remembered.
+    /// `Ok` if a world of `ranks` can have such rings, where `peers` are remembered.
     ///
     /// # Errors
     /// [`Refusal::BadRing`].
@@ -96,7 +96,7 @@ impl Ring {
     }
 }
 
-/// What each of `ranks` has of `lines`, rounded down to a power of two; or 0.
+/// The share of `lines` that each of `ranks` has, rounded down to a power of two; or 0.
 pub const fn share(lines: u32, ranks: u16) -> u32 {
     let share = match lines.checked_div(ranks as u32) {
         Some(share) => share,

@@ -3,7 +3,7 @@
 //! A core may be reset alone, and begin a session while its peers are in the one before. So a rank
 //! starts in two steps. First it says that it has arrived: it stores nothing of an earlier session
 //! any more. When all ranks have arrived, it clears its words and says that it is ready: then its
-//! peers may store there. What a peer has stored in the session before is cleared with the rest.
+//! peers may store there. A peer's stores of the session before are cleared with the rest.
 //!
 //! # Steps
 //! ```text
@@ -28,7 +28,8 @@ use crate::{
 };
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
-    /// What pieces of memory start at multiples of: lines, and what one update may change.
+    /// Pieces of memory start at multiples of this: of a line, and of the most that one update
+    /// changes.
     const ALIGN: u32 = if Self::LINE > UPDATE {
         Self::LINE
     } else {
@@ -159,7 +160,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         Ok(())
     }
 
-    /// Whether all ranks have begun this session. Those before `first` have.
+    /// `Ok` if all ranks have begun this session. Those before `first` have.
     ///
     /// # Errors
     /// [`Refusal::NotReady`], with the first rank that has not.

@@ -30,7 +30,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         heard
     }
 
-    /// Takes the next entry of who told something last, and may go on: it comes before its bell.
+    /// Takes the next entry of the ring that was taken from last. Its producer may still be
+    /// sending, and stores each entry before its bell.
     fn take_early(&self, rings: Region) -> Option<u32> {
         if !self.bells.is_warm() {
             return None;

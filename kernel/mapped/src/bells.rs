@@ -1,7 +1,7 @@
 //! Bells: which of many rings has something in it.
 //!
-//! A rank with a ring per peer would have to look at a word of each. With `Ring::Bells` it looks
-//! at one byte per peer instead, 32 of them in a line: whoever stores an entry stores its *bell*
+//! A rank with a ring per peer would have to look at a word of each. With `Ring::Bells` it looks at
+//! one byte per peer instead, 32 of them in a line: the rank that stores an entry stores its *bell*
 //! after it, the lower 8 bits of the ticket after that entry. A ring whose bell differs from what
 //! was taken of it is looked at. So is the ring that was taken from last, since its next entry
 //! comes before its bell: but not twice before the bells, or one producer could keep all others
@@ -18,9 +18,9 @@
 //!
 //! # Cost
 //! The producer: one byte stored, in the drain that its entry has anyway. The owner, while there is
-//! nothing to take: a line per 32 ranks (words, where lines cannot be loaded at once), and for up
-//! to 16 looks one of the ring that was taken from last; or one line per turn while it waits for
-//! something else. What several producers have rung for is taken without another look.
+//! nothing to take: a line per 32 ranks (words, where a line cannot be loaded in one step), and for
+//! up to 16 looks one of the ring that was taken from last; or one line per turn while it waits for
+//! something else. Entries of several producers that have rung are taken without another look.
 //!
 //! [NA] IV-C polls one queue; bells stand for it where the machine has no atomic operation to share
 //! one by.
@@ -43,12 +43,12 @@ const BELLS: u16 = 4;
 /// In how many looks the next entry of who told something last may come.
 const WARM: u8 = 16;
 
-/// What a rank knows of its bells, in words of four bytes, the first rank's the lowest.
+/// The bells as a rank knows them, in words of four bytes, the first rank's the lowest.
 #[derive(Debug)]
 pub(crate) struct Bells {
-    /// What they were when they were looked at last.
+    /// Their values when they were looked at last.
     heard: [Cell<u32>; PAIRS / BELLS as usize],
-    /// What was taken.
+    /// The bells that were answered.
     answered: [Cell<u32>; PAIRS / BELLS as usize],
     /// Where the two differ: a bit per rank, the first rank's the lowest. But not of a ring whose
     /// entry was taken before its bell, until that is heard.
@@ -149,8 +149,8 @@ impl Bells {
     /// The ring of `of` was taken as far as `ticket`.
     pub(crate) fn answer(&self, of: Rank, ticket: u32) {
         set(&self.answered, of, bell(ticket));
-        // So many entries are left that it has rung for: none, if more was taken. (Of at most 128,
-        // one was taken.)
+        // The entries that are left of those it has rung for: none, if more was taken. (Of at most
+        // 128, one was taken.)
         let left = get(&self.heard, of).wrapping_sub(bell(ticket));
         let rung = self.rung.get() & !bit(of);
         let rings = (1..128).contains(&left);
@@ -170,7 +170,7 @@ impl Bells {
         );
     }
 
-    /// Makes all own bells those of empty rings.
+    /// Makes all of this rank's bells those of empty rings.
     pub(crate) fn clear<M: Machine, A: Atomics<M>>(base: &Base<M, A>) {
         for of in 0..base.size() {
             let at = base.layout().bell(base.own_rings(), of.into());
@@ -197,7 +197,7 @@ impl Bells {
             let mut line = [[0; 4]; WORDS];
             let at = word_at(base, from);
             let count = usize::from(behind.saturating_sub(from));
-            // A whole line takes no longer than a word, where lines are loaded at once.
+            // A whole line takes no longer than a word, where lines are loaded in one step.
             let whole = base.machine().loads_lines(at.region);
             let loaded = if whole { WORDS } else { count };
             let bells = line.get_mut(..loaded).unwrap_or_default();
@@ -218,12 +218,12 @@ impl Bells {
         self.rung.get() & bits(size)
     }
 
-    /// Whether the bell of `of` says more than that all before `ticket` was read.
+    /// True if the bell of `of` says more than that all before `ticket` was read.
     pub(crate) fn is_ahead(&self, of: Rank, ticket: u32) -> bool {
         get(&self.heard, of) != bell(ticket)
     }
 
-    /// Whether the ring that was taken from last comes before the bells now. They come next.
+    /// True if the ring that was taken from last comes before the bells now. They come next.
     pub(crate) fn is_early(&self) -> bool {
         self.early.replace(true)
     }
@@ -233,13 +233,13 @@ impl Bells {
         self.early.set(false);
     }
 
-    /// Whether that ring is worth a look more, before its bell.
+    /// True if that ring is worth a look more, before its bell.
     pub(crate) fn is_warm(&self) -> bool {
         let left = self.warm.get().checked_sub(1);
         left.map(|left| self.warm.set(left)).is_some()
     }
 
-    /// The own bells as words to wait for, if the loop that waits has looked at them.
+    /// This rank's bells as words to wait for, if the loop that waits has looked at them.
     pub(crate) fn watched<M: Machine, A: Atomics<M>>(
         &self,
         base: &Base<M, A>,
@@ -259,7 +259,7 @@ impl Bells {
     }
 }
 
-/// The place of word `number` of the own bells.
+/// The place of word `number` of this rank's bells.
 fn word_at<M: Machine, A: Atomics<M>>(base: &Base<M, A>, number: u16) -> Address {
     let bell = u32::from(BELLS.wrapping_mul(number));
     base.layout().bell(base.own_rings(), bell)
@@ -277,7 +277,7 @@ mod tests {
                 let bells = Bells::new();
                 let has = |rank: u16| some != 0 && rank.is_multiple_of(some);
                 for word in 0..size.div_ceil(BELLS) {
-                    // What lies behind the last rank's bell may be anything.
+                    // The bytes after the last rank's bell may be anything.
                     let of = |place| BELLS * word + place;
                     let rung = [0, 1, 2, 3].map(|place| has(of(place)) || of(place) >= size);
                     let bells_now = rung.map(|rung| bell(FIRST) ^ if rung { 0x80 } else { 0 });

@@ -10,14 +10,14 @@
 //! | verb | what it does |
 //! |---|---|
 //! | `keep` | keeps bytes that were read from a ring |
-//! | `read` | reads own bytes: kept ones, and the others by the cache |
+//! | `read` | reads this rank's bytes: kept ones, and the others by the cache |
 //! | `place` | stores, writes back, drains, invalidates, tells |
-//! | `beside` | names own lines, but not those kept in the cache |
+//! | `beside` | names this rank's lines, but not those kept in the cache |
 //!
 //! # Guarantee
 //! D1. The owner finds the data of each notification that it was given.
-//! D2. Whoever this rank tells anything afterwards finds them as well, in memory; so does whoever
-//!     *their producer* tells after it has heard of them ([`heard`](mod@crate::heard)).
+//! D2. Any rank that this one tells something afterwards finds them as well, in memory; so does any
+//!     rank that *their producer* tells after it has heard of them ([`heard`](mod@crate::heard)).
 //! D3. A producer is told that its data are placed only when they are in memory.
 //!
 //! # When what is kept is placed
@@ -32,14 +32,15 @@
 //! | has no room for more, or counts (`MOST_UNPLACED`) that would not tell | everything |
 //!
 //! # Invariants
-//! I1. A line with bytes in the table is not dirty in the own cache: own writes place it first.
+//! I1. A line with bytes in the table is not dirty in the owner's cache: the owner's writes place
+//!     it first.
 //! I2. A line that is kept in the cache was stored whole. So it is there, newer than in memory, or
 //!     it was evicted, and is in memory.
-//! I3. Nobody but the owner stores to it: whoever may was told by the owner, which has placed it
-//!     before; or is the producer, which waits once it has heard.
+//! I3. Nobody but the owner stores to it: a rank that may was told by the owner, which has placed
+//!     it before; or is the producer, which waits once it has heard.
 //!
 //! # Bounds
-//! `PLACES` pieces of 32 bytes, and `SPANS` runs of lines. More are placed at once.
+//! `PLACES` pieces of 32 bytes, and `SPANS` runs of lines. More are placed immediately.
 
 use core::cell::Cell;
 
@@ -53,7 +54,7 @@ pub(crate) const PLACES: usize = 16;
 /// Runs of dirty lines.
 pub(crate) const SPANS: usize = 4;
 
-/// The memory that a piece is of: so many bytes, at a multiple.
+/// Bytes of the unit that a piece is part of. A unit starts at a multiple.
 pub(crate) const UNIT: u32 = 32;
 
 /// In place of the rank that was heard.
@@ -63,7 +64,7 @@ const SEVERAL: u32 = u32::MAX - 1;
 /// In how many looks that find nothing more of a put may come, before what has come is placed.
 const COMING: u8 = 200;
 
-/// What [`Deferred::place`] places.
+/// The data that [`Deferred::place`] places.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// The table.
@@ -72,7 +73,7 @@ pub(crate) enum Kept {
     All,
 }
 
-/// Some bytes of one unit of own memory.
+/// Some bytes of one unit of this rank's memory.
 #[derive(Copy, Clone, Debug)]
 struct Piece {
     /// The ring that the bytes came through.
@@ -128,10 +129,10 @@ impl Piece {
     }
 }
 
-/// What a rank keeps.
+/// The data that a rank keeps.
 #[derive(Debug)]
 pub(crate) struct Deferred {
-    /// Whether anything is kept, or heard of: what every call looks at.
+    /// True if anything is kept, or heard of: every call looks at it first.
     busy: Cell<bool>,
     pieces: [Cell<Piece>; PLACES],
     /// How many of them there are.
@@ -141,11 +142,11 @@ pub(crate) struct Deferred {
     /// Whose data are in the table, and in dirty lines: a bit per ring.
     of_pieces: Cell<u64>,
     of_spans: Cell<u64>,
-    /// More of some put comes: in so many looks that find nothing, at most.
+    /// Empty polls left before kept data are placed: more lines of a put are expected.
     coming: Cell<u8>,
-    /// In so many waits nobody sleeps: long data have come, and their producer mostly goes on.
+    /// Relaxes left that must not sleep: long data are arriving.
     awake: Cell<u8>,
-    /// The rank that told this one something while data for it were under way.
+    /// The rank that told this one something while data for it were in flight.
     heard: Cell<u32>,
 }
 
@@ -183,7 +184,7 @@ impl Deferred {
         left.map(|left| self.coming.set(left)).is_some()
     }
 
-    /// Whether a rank that waits now must not sleep.
+    /// True if a rank that waits now must not sleep.
     pub(crate) fn stays_awake(&self) -> bool {
         let awake = self.awake.get();
         let stays = self.coming.get() > 0 || awake > 0;
@@ -205,7 +206,7 @@ impl Deferred {
         self.busy.set(true);
     }
 
-    /// Whether a rank other than `but` has told something.
+    /// True if a rank other than `but` has told something.
     pub(crate) fn has_heard(&self, but: Option<Rank>) -> bool {
         let heard = self.heard.get();
         heard != NOBODY && but.is_none_or(|but| u32::from(but.get()) != heard)
@@ -228,7 +229,7 @@ impl Deferred {
         self.of_pieces.get() | self.of_spans.get()
     }
 
-    /// Whether data of ring `number` are kept.
+    /// True if data of ring `number` are kept.
     pub(crate) fn owes(&self, number: u32) -> bool {
         self.rings() & bit(number) != 0
     }
@@ -254,7 +255,7 @@ impl Deferred {
             .min()
     }
 
-    /// Whether the line of a unit is kept in the cache.
+    /// True if the line of a unit is kept in the cache.
     fn is_dirty(&self, unit: u32) -> bool {
         self.first_span(unit, unit.saturating_add(UNIT)).is_some()
     }
@@ -293,7 +294,7 @@ pub(crate) const fn bit(number: u32) -> u64 {
 }
 
 impl Deferred {
-    /// Whether anything is kept, or heard of.
+    /// True if anything is kept, or heard of.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.get()
@@ -427,7 +428,7 @@ impl Deferred {
         self.count.set(0);
     }
 
-    /// Reads own bytes from `start` on: kept ones, and the others by `cached`.
+    /// Reads this rank's bytes from `start` on: kept ones, and the others by `cached`.
     #[inline]
     pub(crate) fn read(&self, start: u32, into: &mut [u8], cached: impl Fn(u32, &mut [u8])) {
         if self.is_busy() && !self.table().is_empty() {
@@ -463,13 +464,13 @@ impl Deferred {
         }
     }
 
-    /// Whether the table has bytes of these lines of own memory.
+    /// True if the table has bytes of these lines of this rank's memory.
     pub(crate) fn has_pieces(&self, lines: Lines) -> bool {
         self.first_piece(lines.start(), lines.end()).is_some()
     }
 
-    /// Calls `act` with each run of these bytes of own memory that is not kept in the cache: where
-    /// it begins, and how many bytes it has.
+    /// Calls `act` with each run of these bytes of this rank's memory that is not kept in the
+    /// cache: where it begins, and how many bytes it has.
     #[inline]
     pub(crate) fn beside(&self, start: u32, bytes: u32, mut act: impl FnMut(u32, u32)) {
         let end = start.saturating_add(bytes);

@@ -1,14 +1,16 @@
-//! What this rank has heard of: data of its own that a peer keeps, and has answered.
+//! Data that this rank has sent, that a peer keeps, and has answered.
 //!
 //! A peer may answer before it has placed the data it answers ([`deferred`](crate::deferred)). Then
-//! the producer of these data has *heard* of them: its program knows that they have come. Whoever
-//! it tells next may look for them in the peer's memory. So before it tells others, and before it
-//! accesses memory of others itself, it waits until the peer says that they are placed. That takes
-//! no call of the peer where the data were short: the peer places these just after its answer. Else
-//! this rank asks, and the peer places them in its next call that waits, tests or attends.
+//! the producer of these data has *heard* of them: its program knows that they have come. A rank
+//! that it tells next may look for them in the peer's memory. So before it tells others, and before
+//! it accesses memory of others itself, it waits until the peer says that they are placed. That
+//! takes no call of the peer where the data were short: the peer places these just after its
+//! answer. Else this rank asks, and the peer places them in its next call that waits, tests or
+//! attends.
 //!
 //! # Invariant
-//! I1. Who may know of data that are kept is their owner; or their producer, which has heard.
+//! I1. Only two ranks can know of data that are kept: their owner, and their producer once the
+//! owner has answered it.
 
 use flagpost_hal::Machine;
 use flagpost_link::{Rank, Refusal, point};

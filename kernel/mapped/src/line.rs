@@ -34,13 +34,13 @@ const TOPS: u32 = 24;
 /// The bit of a part, in the last word.
 const PART: u32 = 1 << 16;
 
-/// How many lines follow the first one of an entry with so many bytes.
+/// How many lines follow the first one of an entry with `len` bytes.
 pub(crate) const fn lines_of(len: usize) -> u32 {
     len.saturating_sub(DATA).div_ceil(LINE_DATA) as u32
 }
 
-/// The most data that travel in rings of so many lines: what fits in there at once, or, where a
-/// part and its head leave room for others, any.
+/// The most data that travel in rings of `entries` lines: as many as fit together, or, where a part
+/// and its head leave room for others, any number.
 pub(crate) const fn most_inline(entries: u32) -> usize {
     match entries {
         0..LEAST_FOR_PARTS => {

@@ -58,7 +58,7 @@ pub struct LineMail<M: Machine, A: Atomics<M>, const PEERS: usize = PAIRS> {
     pub(crate) deferred: Deferred,
     /// The ring of all, where there are no pairs.
     announced: Announced<PEERS>,
-    /// The most data that travel in an entry, and in lines behind it.
+    /// The most data that travel in an entry, and in the lines after it.
     most_inline: usize,
     /// To how many peers data are in flight.
     in_flight: Cell<u32>,
@@ -82,13 +82,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         self.base.layout()
     }
 
-    /// Whether mail is kept before it is placed: that of pairs.
+    /// True if mail is kept before it is placed: that of pairs.
     #[inline]
     fn keeps(&self) -> bool {
         self.layout().ring().of_pairs()
     }
 
-    /// The own rings, each with its number and who fills it.
+    /// This rank's rings, each with its number and the peer that fills it.
     fn inboxes(&self) -> impl Iterator<Item = (u32, &Peer)> {
         (0..self.base.size()).map(u32::from).zip(&self.peers)
     }
@@ -100,7 +100,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
     }
 
-    /// Whether all data in flight to `rank` are in their place.
+    /// `Ok` if all data in flight to `rank` are in their place.
     fn placed_at(&self, rank: Rank) -> Result<(), Refusal> {
         let Some(Peer { out, .. }) = self.peers.get(rank.index()) else {
             return Ok(());
@@ -134,7 +134,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             let source = next;
             next = source.next(count);
             let Peer { out, inbox } = self.peers.get(source.index())?;
-            // What this rank has sent to itself, it knows. (One that is alone has nothing else to
+            // This rank knows what it has sent to itself. (One that is alone has nothing else to
             // look at.)
             if count > 1 && source == self.base.rank() && out.is_all_taken(inbox) {
                 continue;
@@ -235,7 +235,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
         };
         let travels = inline && to != self.base.rank() && data.len() <= self.most_inline;
         let end = place.saturating_add(data.len() as u32);
-        // Data that go to their place at once must not come before older ones that have not.
+        // Data that go to their place immediately must not come before older ones that have not.
         if !travels && !data.is_empty() && out.has_in_flight(place, end) {
             // ORDER: of two puts of the same bytes.
             point!("mapped.mail.send.placed", self.placed(Some(to))?);
@@ -341,7 +341,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
         outcome
     }
 
-    // ---- What is kept ----
+    // ---- Kept data ----
 
     #[inline]
     fn before_telling(&self, to: Option<Rank>) -> Result<(), Refusal> {

@@ -3,19 +3,19 @@
 //! Every rank has one ring per peer, which only that peer fills. So a producer needs no lock: it
 //! stores the entry, and each word of the entry says by itself that it has come
 //! ([`line`](mod@super::line)). Data of up to `DATA` bytes travel in the entry. Where the ring is
-//! in the message buffer, and lines have 32 bytes, longer data follow in lines of their own. What
-//! does not fit into the room that there is, is sent in *parts*: entries for which nobody is
+//! in the message buffer, and lines have 32 bytes, longer data follow in lines of their own. Data
+//! that do not fit into the room that there is are sent in *parts*: entries for which nobody is
 //! notified, each with a place and data. The owner keeps the data ([`deferred`](crate::deferred))
 //! and gives the lines back before the data are in memory.
 //!
 //! # Guarantee
-//! P1. Who takes a notification finds its data, by own reads; and the earlier puts of its producer
-//!     to this rank in memory.
+//! P1. The rank that takes a notification finds its data, by its own reads; and the earlier puts of
+//!     its producer to this rank in memory.
 //! P2. Notifications of one producer are taken in program order.
 //! P3. No entry is lost or overwritten: where there is no room the producer is refused, and has
 //!     changed nothing; or has sent parts, and knows how far.
 //! P4. When [`flush`](flagpost_link::Access::flush) says so, the data are in their place.
-//! P5. Who takes a notification may store to what its producer has read before.
+//! P5. The rank that takes a notification may store to what its producer has read before.
 //!
 //! # Invariants
 //! I1. Only the producer writes line `t` of its ring, and only while `t - taken` is less than the
@@ -32,7 +32,7 @@
 //! | | | read anything since the last. Store the lines; the bell; drain |
 //! | `progress` | owner | load word 0 of the next line; acquire; load the others; keep the data |
 //! | `attend` | owner | the same for all entries that have come, taken or not; place the data |
-//! | `flush` | producer | if data are under way: load `head` until it says that they are placed |
+//! | `flush` | producer | if data are in flight: load `head` until it says that they are placed |
 //!
 //! The owner tells `head` (both counts in one word, `counts`) when it places data or attends, when
 //! three quarters of a ring were taken since, or half of the last sender's and nothing else is to
@@ -63,8 +63,8 @@ use crate::{
 /// Looks at a line that has not come: its producer stores it without waiting for anything.
 const LOOKS: u32 = 2;
 
-/// So many lines are taken of a ring of `entries`, and its producer is told: there is enough left
-/// for it to go on meanwhile.
+/// Lines that are taken of a ring of `entries` until its producer is told: it has enough left to
+/// continue meanwhile.
 const fn due(entries: u32) -> u32 {
     entries.wrapping_sub(entries.wrapping_shr(2))
 }
@@ -180,7 +180,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
         let free = out.free(entries).saturating_sub(1);
         // A part is taken as a whole: of a long ring it is a quarter, so that its owner and this
-        // rank go on side by side.
+        // rank work side by side.
         let part = match entries.wrapping_shr(2) {
             few @ 0..16 => few.wrapping_shl(2),
             quarter => quarter,
@@ -214,7 +214,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         Ok(self.layout().head(self.base.rings_of(to)?, number))
     }
 
-    /// Whether the data in flight to `to`, until `ticket`, are in place, as their owner has told.
+    /// `Ok` if the data in flight to `to`, until `ticket`, are in place, as their owner has told.
     pub(crate) fn lines_placed(
         &self,
         to: Rank,
@@ -331,7 +331,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         Some(())
     }
 
-    /// Keeps the data of line `line` of an entry: those behind its end do not count.
+    /// Keeps the data of line `line` of an entry: bytes after its end do not count.
     fn keep_part(&self, number: u32, head: &Head, line: u32, data: &[u8]) {
         let (skipped, most) = match line.checked_sub(1) {
             None => (0, DATA),
@@ -348,8 +348,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
     }
 
-    /// Keeps `data` of ring `number`, for own memory from `place` on, and places what is kept where
-    /// there is no room.
+    /// Keeps `data` of ring `number`, for this rank's memory from `place` on, and places what is
+    /// kept where there is no room.
     pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8], long: bool) {
         let (mut at, mut rest) = (place, data);
         while !rest.is_empty() {

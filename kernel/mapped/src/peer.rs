@@ -1,4 +1,4 @@
-//! What a rank remembers of the rings between itself and one peer: two ends.
+//! The rings between a rank and one peer, as the rank remembers them: two ends.
 //!
 //! Lines of a ring have numbers, *tickets*, that count on from lap to lap. The producer's end of a
 //! ring is an `Outbox`, the owner's end an `Inbox`. Nobody else changes their numbers.
@@ -10,7 +10,7 @@ use flagpost_loadstore::{
     ring::FIRST,
 };
 
-/// So many lines of a ring may be read whose data are not placed: see [`counts`].
+/// The most lines of a ring that may be read before their data are placed: see [`counts`].
 const MOST_UNPLACED: u32 = (1 << 15) - 1;
 
 /// The word in which an owner tells a producer two tickets of its ring: all lines before `taken`
@@ -62,7 +62,7 @@ impl Outbox {
         entries.saturating_sub(self.sent.get().wrapping_sub(self.credit.get()))
     }
 
-    /// Whether there is room for `lines` and one more.
+    /// True if there is room for `lines` and one more.
     pub(crate) fn has_room(&self, lines: u32, entries: u32) -> bool {
         let last = self.sent.get().wrapping_add(lines);
         (last.wrapping_sub(self.credit.get()) as i32) < entries as i32
@@ -74,14 +74,14 @@ impl Outbox {
         self.credit.set(taken);
     }
 
-    /// Claims so many lines: the ticket of the first.
+    /// Claims `lines`: the ticket of the first.
     pub(crate) fn claims(&self, lines: u32) -> u32 {
         let ticket = self.sent.get();
         self.sent.set(ticket.wrapping_add(lines));
         ticket
     }
 
-    /// Whether all that was sent was taken, of a ring that this rank sends to itself.
+    /// True if all that was sent was taken, of a ring that this rank sends to itself.
     pub(crate) fn is_all_taken(&self, inbox: &Inbox) -> bool {
         self.sent == inbox.taken
     }
@@ -98,12 +98,12 @@ impl Outbox {
         self.flight.ticket()
     }
 
-    /// Whether data for some of these bytes may be in flight.
+    /// True if data for some of these bytes may be in flight.
     pub(crate) fn has_in_flight(&self, start: u32, end: u32) -> bool {
         self.flight.has(start, end)
     }
 
-    /// Whether the data before `ticket` are in place, as the peer has said: see [`counts`].
+    /// True if the data before `ticket` are in place, as the peer has said: see [`counts`].
     pub(crate) fn is_placed(&self, ticket: u32, word: u32) -> bool {
         let sent = self.sent.get();
         flight::is_placed(sent, ticket, tickets(word, sent).1)
@@ -116,7 +116,7 @@ impl Outbox {
         self.heard.set(false);
     }
 
-    /// Whether the peer must be asked to place the data.
+    /// True if the peer must be asked to place the data.
     pub(crate) fn must_ask(&self) -> bool {
         self.asks.get()
     }
@@ -131,7 +131,7 @@ impl Outbox {
         self.flight.is_any().then(|| self.heard.set(true)).is_some()
     }
 
-    /// Whether the peer has data of this rank that it may not have placed, though this rank has
+    /// True if the peer has data of this rank that it may not have placed, though this rank has
     /// heard of it since.
     pub(crate) fn has_heard(&self) -> bool {
         self.heard.get()
@@ -168,12 +168,12 @@ impl Inbox {
         self.taken.get()
     }
 
-    /// Whether the next entry was read before.
+    /// True if the next entry was read before.
     pub(crate) fn has_read_ahead(&self) -> bool {
         self.taken.get() != self.seen.get()
     }
 
-    /// So many lines were taken.
+    /// `lines` were taken.
     pub(crate) fn takes(&self, lines: u32) {
         self.taken.set(self.taken.get().wrapping_add(lines));
     }
@@ -188,7 +188,7 @@ impl Inbox {
         self.part.set(lines);
     }
 
-    /// All lines of the entry were read: so many.
+    /// All `lines` of the entry were read.
     pub(crate) fn reads(&self, lines: u32) {
         self.part.set(0);
         self.seen.set(self.seen.get().wrapping_add(lines));
@@ -199,12 +199,12 @@ impl Inbox {
         self.taken.get().wrapping_sub(self.told.get())
     }
 
-    /// Whether the peer was told less than there is to tell.
+    /// True if the peer was told less than there is to tell.
     pub(crate) fn owes_word(&self) -> bool {
         self.taken != self.told || self.seen != self.placed
     }
 
-    /// Whether so much was read that is not placed that it must be now.
+    /// True if too many lines were read whose data are not placed: they must be now.
     pub(crate) fn lags(&self) -> bool {
         self.seen.get().wrapping_sub(self.placed.get()) >= MOST_UNPLACED
     }
@@ -226,7 +226,7 @@ impl Inbox {
 pub(crate) struct Peer {
     /// The ring at the peer, which this rank fills.
     pub(crate) out: Outbox,
-    /// The own ring, which the peer fills.
+    /// This rank's ring, which the peer fills.
     pub(crate) inbox: Inbox,
 }
 

@@ -1,4 +1,4 @@
-//! What is kept, and who waits for it.
+//! Data that are kept, and the ranks that wait for them.
 
 #![allow(clippy::arithmetic_side_effects, reason = "sums here are small")]
 
@@ -49,7 +49,7 @@ fn alone(seed: u64, program: impl Fn(&Memory, u32)) {
     report.assert_done();
 }
 
-/// What memory holds, past the cache.
+/// The contents of memory, past the cache.
 fn in_memory(link: &Memory, start: u32) -> [u8; BYTES] {
     let mut found = [0; BYTES];
     let at = link.mail().base.own(start);
@@ -71,9 +71,9 @@ fn place(dice: &mut Dice, last: &mut usize, len: usize, range: (usize, usize)) -
     *last
 }
 
-/// D1, D2: data come upwards, downwards and over each other, of several ranks, short and long; own
-/// stores in between, and what publishes and refreshes. The owner finds the newest after each of
-/// them, and memory once all is placed.
+/// D1, D2: data come upwards, downwards and over each other, of several ranks, short and long; the
+/// owner's stores in between, and what publishes and refreshes. The owner finds the newest after
+/// each of them, and memory once all is placed.
 #[test]
 fn what_is_kept_is_read_and_placed_as_it_came() {
     for seed in 0..50 {
@@ -292,7 +292,7 @@ fn an_answer_leaves_first_if_it_is_for_the_only_producer() {
                 }
                 let first = link.mail().may_send(ONE);
                 let expected = *of == [1];
-                // What does not leave first finds nothing kept, once it may leave.
+                // An entry that does not leave first finds nothing kept, once it may leave.
                 if heard != Some(TWO) || expected {
                     assert_eq!(first, Ok(expected), "{of:?} {heard:?}");
                 }

@@ -1,4 +1,4 @@
-//! What was begun, and what came of it.
+//! Operations that were begun, and their answers.
 
 use alloc::collections::BTreeMap;
 use core::cell::{Cell, RefCell};
@@ -22,7 +22,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Whether somebody will ask what came of it.
+    /// True if somebody will ask what came of it.
     const fn is_asked_for(self) -> bool {
         matches!(self, Self::Piece(_) | Self::Cell(_))
     }
@@ -33,7 +33,7 @@ impl Purpose {
 struct Begun {
     to: Rank,
     purpose: Purpose,
-    /// The former value of the cell, or nothing of interest; none while it is under way.
+    /// The former value of the cell, or nothing of interest; none while it is in flight.
     answer: Option<u64>,
     /// Of a piece, the next one of the same get; 0 if there is none.
     next: u32,
@@ -44,10 +44,10 @@ struct Begun {
 /// How often a place is wanted before it is taken from a piece that nobody asks for.
 const PATIENCE: u32 = 1 << 10;
 
-/// What came of an operation, as far as it is known.
+/// The answer of an operation, as far as it is known.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Answer {
-    /// It is under way.
+    /// It is in flight.
     Waiting,
     /// A get's piece is in this place.
     Piece(usize),
@@ -104,7 +104,7 @@ impl Answers {
         self.begun.borrow_mut().insert(id, begun);
     }
 
-    /// Piece `id` is the next one of the get whose first piece under way is `first`.
+    /// Piece `id` is the next one of the get whose first piece in flight is `first`.
     pub(crate) fn append(&self, first: u32, id: u32) {
         let (mut all, mut last) = (self.begun.borrow_mut(), first);
         while let Some(begun) = all.get_mut(&last) {
@@ -118,7 +118,7 @@ impl Answers {
 
     /// A place for a piece: one that nobody has; or, after [`PATIENCE`] times without, one whose
     /// answer nobody has asked for meanwhile. The get that asks later finds it
-    /// [`Gone`](Answer::Gone), and the pieces behind it, too. For a piece that follows another of
+    /// [`Gone`](Answer::Gone), and the pieces after it, too. For a piece that follows another of
     /// the same get (`follows`), only one that nobody has.
     pub(crate) fn place(&self, follows: bool) -> Option<usize> {
         let free = self.places.iter().position(|owner| owner.get() == 0);
@@ -139,7 +139,7 @@ impl Answers {
         Some(place)
     }
 
-    /// Whether the answer of piece `id` has come long ago. Its place is wanted once more.
+    /// True if the answer of piece `id` has come long ago. Its place is wanted once more.
     fn is_left(&self, id: u32) -> bool {
         let mut all = self.begun.borrow_mut();
         let Some(begun) = all.get_mut(&id).filter(|begun| begun.answer.is_some()) else {
@@ -149,8 +149,8 @@ impl Answers {
         begun.wanted >= PATIENCE
     }
 
-    /// Operation `id` is done, with this answer; or it has failed, and the pieces behind it are of
-    /// no use. At whom it was.
+    /// Operation `id` is done, with this answer; or it has failed, and the pieces after it are of
+    /// no use. Returns its target.
     pub(crate) fn end(&self, id: u32, answer: Option<u64>) -> Option<Rank> {
         let (to, wanted) = {
             let mut all = self.begun.borrow_mut();
@@ -164,7 +164,7 @@ impl Answers {
         Some(to)
     }
 
-    /// What came of operation `id`. Its place stays its own until [`Answers::take`].
+    /// The answer of operation `id`. Its place stays its own until [`Answers::take`].
     pub(crate) fn of(&self, id: u32) -> Answer {
         match self.begun.borrow().get(&id) {
             None => Answer::Gone,
@@ -186,7 +186,7 @@ impl Answers {
         begun.next
     }
 
-    /// Nobody will ask for the answer, or for those of the pieces behind it. They are not kept when
+    /// Nobody will ask for the answer, or for those of the pieces after it. They are not kept when
     /// they come.
     pub(crate) fn abandon(&self, id: u32) {
         let mut id = id;

@@ -17,14 +17,14 @@ const CONTROL: u32 = 1 << 31;
 /// Those of them that bring credits.
 const CREDITS: u32 = 1 << 30;
 
-/// What an immediate says.
+/// The meaning of an immediate.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// Something of the kernel's.
     User(u32),
     /// The slot is signalled once more.
     Signal(u32),
-    /// So many more immediates may be sent.
+    /// That many more immediates may be sent.
     Credits(u32),
 }
 

@@ -40,7 +40,7 @@
 //! | the same, where the fabric can | nothing: the fabric [loads] | immediately |
 //! | `amo` | an operation on a cell; if it adds to half a cell as `update` | its answer has come |
 //! | `update` | a load of the cell; then compare-and-swap, see below | the swap's answer has come |
-//! | `watch` | a load of the own cell, see below | its answer has come |
+//! | `watch` | a load of this rank's cell, see below | its answer has come |
 //! | `put_immediate` | a store that brings an immediate | immediately |
 //! | `fence`, `flush` | where puts are ordered: empty stores, confirmed | all is done |
 //! | `signal` | an immediate without a store: bit 31, the slot's number | immediately |
@@ -50,13 +50,12 @@
 //!   needs no answer. A fence or flush asks for one, of each peer to which a put has left since the
 //!   last confirmed one. Signals are confirmed, and so confirm what was put before.
 //! * `update` repeats the compare-and-swap until the cell has the value that was loaded before.
-//! * `watch` posts its load once own memory shows that the awaited value may be there.
+//! * `watch` posts its load once this rank's memory shows that the awaited value may be there.
 //! * `progress` posts credits for every few immediates that are taken. If the network refuses them,
 //!   the next call that polls for events posts them.
 //!
-//! What a rank does to itself is done in its own memory, except to cells: the network may not be
-//! coherent with the host's own atomic operations, so they are changed and read by the network
-//! alone.
+//! A rank accesses itself in its own memory, except for cells: the network may not be coherent with
+//! the host's own atomic operations, so they are changed and read by the network alone.
 //!
 //! # Memory layout (registered, the same on each rank)
 //! ```text

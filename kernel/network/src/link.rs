@@ -20,7 +20,7 @@ use crate::{
 /// Slots that are there from the start.
 const SLOTS: u32 = 32;
 
-/// What a slot counts before the first signal: the second wraps around, so that every run passes
+/// The count of a slot before the first signal: the second wraps around, so that every run passes
 /// it.
 const FIRST: u32 = 0_u32.wrapping_sub(2);
 
@@ -39,7 +39,7 @@ const PLACE: (u32, u32) = (256, 64 << 10);
 /// Bytes of a cell; allocations begin at multiples.
 const CELL: u32 = 8;
 
-/// What is known of a peer.
+/// The state of a peer.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     /// Operations that were begun there and are not done.
@@ -55,8 +55,8 @@ pub(crate) struct Peer {
     pub(crate) untold: Untold,
 }
 
-/// Who is still to be told of a loss. Apart: who asks for all may not know what was meant for the
-/// one.
+/// Calls that are still to be told of a loss. Apart: a call that asks for all ranks may not take
+/// the answer meant for one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Untold {
     pub(crate) to_all: Cell<bool>,
@@ -84,7 +84,7 @@ pub struct Networked<F> {
     pub(crate) looks: Looks,
 }
 
-/// Where scratch memory begins, behind the places of so many bytes.
+/// Where scratch memory begins, after the places of `place` bytes.
 const fn scratch_at(place: u32) -> u32 {
     place.saturating_mul(PLACES as u32)
 }
@@ -142,7 +142,7 @@ impl<F: Fabric> Networked<F> {
     }
 
     /// Operations whose answers are kept, or will be, since somebody may ask for them. For
-    /// diagnosis: it grows if answers are left behind.
+    /// diagnosis: it grows if answers are left over.
     pub fn unanswered(&self) -> usize {
         self.answers.unanswered()
     }
@@ -164,7 +164,7 @@ impl<F: Fabric> Networked<F> {
         Ok(start)
     }
 
-    /// Reads own bytes, which no event tells of.
+    /// Reads this rank's bytes, which no event tells of.
     fn read(&self, at: u32, into: &mut [u8]) {
         self.fabric.read(at, into);
         point!("network.read.looked", self.looks.unwatched());
@@ -197,7 +197,7 @@ impl<F: Fabric> Networked<F> {
     }
 }
 
-/// What a [`Heap`] could not give.
+/// The refusal of a [`Heap`], as the link's.
 fn refusal(full: Full, bytes_per_unit: u32) -> Refusal {
     match full {
         Full::Missing { units } => Refusal::NoMemory {
@@ -240,8 +240,8 @@ impl<F: Fabric> LocalMemory for Networked<F> {
             slots.resize(end, FIRST);
         }
         slots.iter_mut().skip(start).take(count).for_each(|slot| {
-            // What was signalled to former owners has all been heard: their last barrier's fence
-            // waited for it.
+            // All signals to former owners have been heard: their last barrier's fence waited for
+            // it.
             point!("network.allocate_slots.clear", *slot = FIRST);
         });
         Ok(Slot(first))
@@ -322,7 +322,7 @@ impl<F: Fabric> Access for Networked<F> {
             while let Some((start, len)) = pieces.next() {
                 match self.begin_piece(from, at.saturating_add(start), len, op) {
                     Ok(()) => pieces.asked = start.saturating_add(len),
-                    // Those that are under way leave a place when they have come.
+                    // Those that are in flight leave a place when they have come.
                     Err(Refusal::Busy(_)) if op.is_under_way() => break,
                     Err(refusal) => return Err(refusal),
                 }

@@ -1,8 +1,8 @@
 //! Remembering what a waiting loop looks at.
 //!
 //! Whatever a network does for a rank ends in an event; so a rank that has looked at something may
-//! sleep until an event comes, or until one of a few own words changes. What neither tells of (own
-//! bytes, a peer's memory) is no reason to sleep.
+//! sleep until an event comes, or until one of a few of its own words changes. Neither tells of
+//! other bytes, its own or a peer's: a rank that has looked at these must not sleep.
 
 use core::cell::Cell;
 
@@ -12,7 +12,7 @@ use flagpost_link::point;
 /// Words that are remembered. A loop that looks at more only gives time to others.
 const WORDS: usize = 4;
 
-/// What was looked at since the last [`Looks::relax`].
+/// The looks since the last [`Looks::relax`].
 #[derive(Debug)]
 pub(crate) struct Looks {
     any: Cell<bool>,
@@ -53,7 +53,7 @@ impl Looks {
         self.unwatched.set(true);
     }
 
-    /// Remembers that the own word `at` held `seen`.
+    /// Remembers that this rank's word `at` held `seen`.
     pub(crate) fn note(&self, at: u32, seen: u32) {
         let count = self.count.get();
         let mut remembered = self.words.iter().take(count);

@@ -1,7 +1,7 @@
 //! Operations: how they begin, what is heard of them, and what came of them.
 //!
-//! An operation is under way from [`begin`](Networked::begin) until an event tells its end. Answers
-//! are kept until whoever began it asks for them.
+//! An operation is in flight from [`begin`](Networked::begin) until an event tells its end. Answers
+//! are kept until the call that began it asks for them.
 
 use flagpost_hal::CoreId;
 use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Work};
@@ -148,7 +148,7 @@ impl<F: Fabric> Networked<F> {
     /// Gives its credits back to `to`, if that is due: else they are added to.
     pub(crate) fn give_back(&self, to: Rank, peer: &Peer) {
         let taken = peer.taken.get();
-        // Half of what it may send at a time: it goes on while the other half is taken.
+        // Half of what it may send at a time: it continues while the other half is taken.
         if taken.saturating_mul(2) < self.credits || peer.lost.get() {
             return;
         }
@@ -197,7 +197,7 @@ impl<F: Fabric> Networked<F> {
         }
     }
 
-    /// A rank at which something is under way: the named one, or any.
+    /// A rank at which something is in flight: the named one, or any.
     pub(crate) fn unsettled(&self, at: Option<Rank>) -> Option<Rank> {
         let under_way = |rank: &Rank| {
             let peer = self.peers.get(rank.index());
@@ -210,7 +210,7 @@ impl<F: Fabric> Networked<F> {
         }
     }
 
-    /// Whether all that was begun at a rank, or anywhere, is done.
+    /// `Ok` if all that was begun at a rank, or anywhere, is done.
     pub(crate) fn settled(&self, at: Option<Rank>) -> Result<(), Refusal> {
         match at {
             Some(rank) => self.confirm(rank)?,
@@ -241,7 +241,7 @@ impl<F: Fabric> Networked<F> {
         lost.map_or(Ok(()), |rank| Err(Refusal::PeerLost(rank)))
     }
 
-    /// What came of `op`.
+    /// The answer of `op`.
     pub(crate) fn answer(&self, op: &Op) -> Answer {
         let answer = self.answers.of(op.begun.get());
         if !matches!(answer, Answer::Waiting) {
@@ -251,12 +251,12 @@ impl<F: Fabric> Networked<F> {
         self.answers.of(op.begun.get())
     }
 
-    /// `op`'s answer was taken, or there is none. What it waits for next is the next piece.
+    /// `op`'s answer was taken, or there is none. Next it waits for the next piece.
     pub(crate) fn forget(&self, op: &Op) {
         op.begun.set(self.answers.take(op.begun.get()));
     }
 
-    /// What a peer's memory held was told: nothing wakes this rank up when that changes.
+    /// The rank was told the contents of a peer's memory: nothing wakes it up when these change.
     pub(crate) fn tell<T>(&self, found: T) -> Result<T, Refusal> {
         self.looks.unwatched();
         Ok(found)

@@ -13,7 +13,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// How far `op` is, which is a get of so many bytes.
+    /// How far `op` is, which is a get of `whole` bytes.
     pub(crate) fn of(op: &Op, whole: u32, most: u32) -> Self {
         let seen = op.seen.get();
         Self {

@@ -22,7 +22,7 @@ struct Script {
     refuses: Cell<bool>,
     /// Operations of which an event is to tell, and where they are.
     under_way: RefCell<VecDeque<(u32, Rank)>>,
-    /// What was told each rank.
+    /// The immediates that each rank was told.
     told: [RefCell<Vec<Said>>; RANKS as usize],
     events: RefCell<VecDeque<Event>>,
     /// How many words each relaxing has watched; none where it was a pause.
@@ -103,7 +103,7 @@ impl Script {
         Networked::start_with_queue(script, entries).unwrap()
     }
 
-    /// All that is under way is done.
+    /// All that is in flight is done.
     fn settle(&self) {
         let done = |(id, _)| Event::Done { id, value: 0 };
         let all = self.under_way.take().into_iter().map(done);
@@ -207,7 +207,7 @@ fn credits_come_back_to_each_peer() {
         for lap in 0..6 * entries {
             script.refuses.set(lap % 3 == 1);
             for (nth, from) in PEERS.into_iter().enumerate() {
-                // What each still has sent at most, and one of them less often.
+                // Each sends this much at most, and one of them less often.
                 let sends = nth == 0 || lap % 2 == 0;
                 if sends && taken[nth] - script.given(from) < entries {
                     script.hear(from, Said::User(5));

@@ -23,6 +23,16 @@ patterns! {
     /// A sentence that only points elsewhere: "As there", or "As" and a link.
     ELSEWHERE = r"\bAs\s+(?:\w+\s+)?(?:there\b|`?\[)";
 
+    /// *Behind* of a time. Places match too, without the group.
+    BEHIND = r"(?i)\b(?:lies?|lay|lying|stands?|stood)\s+behind\b|\b(behind)\b";
+    /// *Own* that does not say whose. With a possessor, and in a link's target, it matches too,
+    /// without the group.
+    OWN = r"(?i)\]\([^)]*\)|(?:\b(?:my|our|your|his|her|its|their)|'s|s')\s+\[?own\b|\b(own)\b";
+    /// A clause that begins with a pronoun in the place of a noun.
+    HEADLESS = r"\b(What|Whether|Who)\b";
+    /// A comment that belongs to the mutation point below it.
+    TAGGED = r"^[A-Z]{3,}[A-Z, ]*: ";
+
     /// A link with its target in place, and the definition of one.
     LINK = r"\]\(<?([^)\s>]+)>?\)";
     DEFINITION = r"(?m)^\[[^\]]+\]: +<?(\S+?)>?$";

@@ -1,35 +1,38 @@
-//! Words to avoid on the pages that are read first, and `# Errors` sections that only point
-//! elsewhere.
+//! Words to avoid on the pages that are read first and in the kernel, and `# Errors` sections that
+//! only point elsewhere.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::patterns::{ELSEWHERE, ERRORS, NEXT, pattern};
+use super::patterns::{BEHIND, ELSEWHERE, ERRORS, HEADLESS, NEXT, OWN, TAGGED, pattern};
 use super::prose::Prose;
 
 /// Words to avoid, and what to write instead.
-const AVOID: [(&str, &str); 7] = [
+const AVOID: [(&str, &str); 8] = [
     ("at once", "\"immediately\" or \"in one step\""),
     ("goes on", "\"continues\""),
     ("go on", "\"continue\""),
     ("whoever", "\"the rank that\""),
     ("so many", "the number, such as \"`n` lines\""),
     ("comes to", "\"reaches\""),
+    ("come to", "\"reach\""),
     ("under way", "\"in flight\""),
 ];
 
-/// The pages that are read first, and sources of which all comments count. Of other Rust files the
-/// crates' front pages count (`//!` in `lib.rs`).
-const PAGES: [&str; 7] = [
+/// The pages that are read first. Of Rust files the crates' front pages count, too (`//!` in
+/// `lib.rs`).
+const PAGES: [&str; 6] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/guide/",
     "docs/results.md",
     "docs/verification.md",
-    "hal/src/",
 ];
+
+/// Sources of which all comments count.
+const SOURCES: [&str; 2] = ["kernel/", "hal/src/"];
 
 static AVOIDED: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let words = |words: &str| pattern(&format!(r"(?i)\b{}\b", words.replace(' ', r"\s+")));
@@ -38,8 +41,19 @@ static AVOIDED: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         .collect()
 });
 
+/// Of these the first group is what is wrong, and a match without it is right.
+static MISUSED: [(&LazyLock<Regex>, &str); 3] = [
+    (
+        &BEHIND,
+        "\"after\", or of a place \"lies behind\" or \"stands behind\"",
+    ),
+    (&OWN, "whose, such as \"its own\", or \"this rank's\""),
+    (&HEADLESS, "the noun, such as \"the rank that\""),
+];
+
 pub(super) fn check(file: &str, prose: &Prose) -> Vec<(usize, String)> {
-    let page = PAGES.iter().any(|page| file.starts_with(page));
+    let below = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
+    let (page, source) = (below(&PAGES), below(&SOURCES) && !prose.markdown);
     let mut found = Vec::new();
     // Of lines that a program prints: the text says it once.
     for line in prose
@@ -49,15 +63,26 @@ pub(super) fn check(file: &str, prose: &Prose) -> Vec<(usize, String)> {
     {
         found.push((line.number, "\"rank\" twice: write it once".to_owned()));
     }
-    for (pattern, instead) in &*AVOIDED {
-        for block in &prose.blocks {
-            if !(page || file.ends_with("src/lib.rs") && block.mark == "//!") {
-                continue;
+    for block in &prose.blocks {
+        let mut add = |at, words: &str, instead: &str| {
+            let words = words.split_whitespace().collect::<Vec<_>>();
+            let what = format!("\"{}\": write {instead}", words.join(" "));
+            found.push((block.line(at), what));
+        };
+        let source = source && !(block.mark == "//" && TAGGED.is_match(&block.text));
+        if page || source || file.ends_with("src/lib.rs") && block.mark == "//!" {
+            for (pattern, instead) in &*AVOIDED {
+                for hit in pattern.find_iter(&block.masked) {
+                    add(hit.start(), hit.as_str(), instead);
+                }
             }
-            for hit in pattern.find_iter(&block.masked) {
-                let words = hit.as_str().split_whitespace().collect::<Vec<_>>();
-                let what = format!("\"{}\": write {instead}", words.join(" "));
-                found.push((block.line(hit.start()), what));
+        }
+        if source {
+            for (pattern, instead) in MISUSED {
+                let hits = pattern.captures_iter(&block.masked);
+                for hit in hits.filter_map(|hit| hit.get(1)) {
+                    add(hit.start(), hit.as_str(), instead);
+                }
             }
         }
     }
@@ -97,11 +122,74 @@ mod tests {
         );
         let source = "//! So many.\n\n/// So many.\nfn f() {}\n";
         assert_eq!(
-            Tree::findings(&[("kernel/src/lib.rs", source), ("kernel/src/a.rs", source)]),
-            ["kernel/src/lib.rs:1: \"So many\": write the number, such as \"`n` lines\""]
+            Tree::findings(&[("linux/src/lib.rs", source), ("linux/src/a.rs", source)]),
+            ["linux/src/lib.rs:1: \"So many\": write the number, such as \"`n` lines\""]
         );
-        let every = Tree::findings(&[("hal/src/a.rs", source)]);
-        assert_eq!(every.len(), 2, "{every:?}");
+    }
+
+    /// Words that are found in a comment of the kernel.
+    fn kernel(comment: &str) -> Vec<String> {
+        let found = Tree::findings(&[
+            ("kernel/network/src/a.rs", comment),
+            ("hal/src/a.rs", comment),
+            ("linux/src/a.rs", comment),
+        ]);
+        let (hal, rest): (Vec<_>, Vec<_>) = found
+            .iter()
+            .partition(|finding| finding.starts_with("hal/src/a.rs:"));
+        let words = |finding: &&String| {
+            let place = finding.split_once(".rs:").expect("a Rust file").1;
+            place.split('"').take(2).collect::<String>()
+        };
+        assert_eq!(hal.len(), rest.len(), "{found:?}");
+        rest.iter().map(words).collect()
+    }
+
+    #[test]
+    fn all_comments_of_the_kernel_are_read() {
+        let source = "//! So many.\n\n/// A unit.\nfn f() {\n    // It goes\n    // on.\n}\n";
+        assert_eq!(kernel(source), ["1: So many", "5: goes on"]);
+        // What belongs to a mutation point, and code, is read elsewhere.
+        assert_eq!(
+            kernel("// ORDER: at once.\n// ```text\n// Who\n// ```\n"),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn behind_is_for_places() {
+        assert_eq!(
+            kernel("// Stored\n// behind a drain.\n// Behind it.\n"),
+            ["2: behind", "3: Behind"]
+        );
+        assert_eq!(
+            kernel("// The bell lies behind the ring; a rank that stands\n// behind another.\n"),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn own_names_whose() {
+        assert_eq!(
+            kernel("// The own ring, own\n// bells. Own memory; [own](A::Own) ones.\n"),
+            ["1: own", "2: Own", "2: own"]
+        );
+        assert_eq!(
+            kernel(
+                "// Its own ring, the ranks' own\n// bells, `a`'s own, a rank's\n\
+                 // [own](A::Own) one, of their own, owner, owned.\n"
+            ),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_clause_has_a_noun() {
+        assert_eq!(
+            kernel("// # What there is\n// Whether it has. Who takes it\n"),
+            ["1: What", "2: Whether", "2: Who"]
+        );
+        assert_eq!(kernel("// Says what, whether and who.\n"), [""; 0]);
     }
 
     #[test]

@@ -37,10 +37,10 @@ pub enum Native {}
 
 /// [`UnderLock`], or [`Native`] for machines `M` that have it.
 pub trait Atomics<M: Machine>: sealed::Sealed {
-    /// Whether [`atomic`](Self::atomic) does anything.
+    /// True if [`atomic`](Self::atomic) does anything.
     const NATIVE: bool;
 
-    /// Whether [`atomic_long`](Self::atomic_long) does anything.
+    /// True if [`atomic_long`](Self::atomic_long) does anything.
     const WIDE: bool;
 
     /// The machine's atomic operation.

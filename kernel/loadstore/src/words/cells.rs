@@ -2,9 +2,9 @@
 //!
 //! # Guarantee
 //! G1. Two changes of the same bytes never overlap: one finds what the other stored.
-//! G2. Who finds in a [watched](flagpost_link::Telling::watch) cell what it waited for finds
+//! G2. A rank that finds its value in a [watched](flagpost_link::Telling::watch) cell finds
 //!     everything that the writer fenced before.
-//! G3. What this core does behind an `amo` comes behind it: it finds what was placed before the
+//! G3. All that this core does after an `amo` comes after it: it finds what was placed before the
 //!     change that the `amo` found.
 //!
 //! # Steps
@@ -23,7 +23,7 @@
 //!
 //! # Invariants
 //! I1. The owner's lock is held for one change, never while another lock is held.
-//! I2. What is polled or read without the lock is the low half of a cell: 8 bytes may tear.
+//! I2. Polls and reads without the lock are of the low half of a cell: 8 bytes may tear.
 //!
 //! # Source
 //! [foMPI] 2.3 builds its protocols on such operations of the network; the SCC has none, so each
@@ -56,7 +56,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         }
     }
 
-    /// A cell was changed at once, and held `old`.
+    /// A cell was changed in one step, and held `old`.
     #[inline(always)]
     pub(crate) fn changed<T>(&self, old: T) -> T {
         // ACQUIRE: G3. With the lock, taking it has done so.

@@ -23,7 +23,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
                 }
                 held
             };
-            // For the proof only: acquired first, whoever has the lock in between.
+            // For the proof only: acquired first, and others have the lock in between.
             else {
                 self.machine().acquire();
                 lock_point!(site, self.machine().try_lock(core))
@@ -35,7 +35,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         })
     }
 
-    /// Frees a lock behind the stores it protects.
+    /// Frees a lock after the stores it protects.
     pub fn unlock(&self, held: Guard<Held<'_, M>>, drain: Site) {
         order!(
             "mapped.unlock.drain<release",

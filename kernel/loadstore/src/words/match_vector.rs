@@ -1,7 +1,8 @@
 //! Match vectors and completion counters: the synchronization words of [PSCW-SCC].
 //!
 //! # Guarantee
-//! G1. A post sets one bit and changes no other, whoever else posts or resets at the same time.
+//! G1. A post sets one bit and changes no other, even if other ranks post or reset at the same
+//! time.
 //! G2. A completion counts once.
 //!
 //! # Memory layout (per window, in each rank's region)
@@ -19,17 +20,17 @@
 //! # Steps
 //! | call       | core   | memory actions, in order                                        |
 //! |------------|--------|-----------------------------------------------------------------|
-//! | `expect`   | target | store own counter                                               |
+//! | `expect`   | target | store its counter                                               |
 //! | `post`     | target | lock(origin), acquire; load, store a byte; drain; unlock        |
-//! | `posted`   | origin | load a word of the own vector; acquire if a bit is set          |
+//! | `posted`   | origin | load a word of its vector; acquire if a bit is set              |
 //! | `retire`   | origin | lock(self), acquire; load, store a byte; drain; unlock          |
 //! | `complete` | origin | lock(target), acquire; load, store the counter; drain; unlock   |
-//! | `missing`  | target | load own counter; acquire if 0                                  |
+//! | `missing`  | target | load its counter; acquire if 0                                  |
 //!
 //! # Invariants
 //! I1. The vector and, between `post` and `wait`, the counter change only under the owner's lock:
 //!     eight ranks share a byte of the vector.
-//! I2. An origin counts down only behind `retire`, whose lock the `post` it answers has held until
+//! I2. An origin counts down only after `retire`, whose lock the `post` it answers has held until
 //!     its drain. So it finds the counter that was set before that post.
 //!
 //! # Source

@@ -56,7 +56,7 @@ impl Polled {
         let count = self.count.get();
         let (noted, free) = self.words.split_at_checked(count).unwrap_or_default();
         let watch = Watch { at, seen };
-        // The newest look at a word counts: an older value would end the next wait at once.
+        // The newest look at a word counts: an older value would end the next wait immediately.
         if let Some(word) = noted.iter().find(|word| word.get().at == at) {
             word.set(watch);
         } else if let Some(word) = free.first() {
@@ -67,7 +67,7 @@ impl Polled {
         }
     }
 
-    /// Nobody waits for the word `at` any more, if it was noted last. Whether it was.
+    /// Nobody waits for the word `at` any more, if it was noted last. True if it was.
     fn taken(&self, at: Address) -> bool {
         let before = self.count.get().wrapping_sub(1);
         let is_last = |word: &Cell<Watch>| word.get().at == at;
@@ -108,7 +108,7 @@ impl Polled {
         self.looked.set(true);
     }
 
-    /// What was noted does not matter any more.
+    /// The notes do not matter any more.
     pub fn forget(&self) {
         self.count.set(0);
     }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// What a machine was to watch.
+    /// The words that a machine was to watch.
     #[derive(Default)]
     struct Watched(Cell<Vec<Watch>>);
 

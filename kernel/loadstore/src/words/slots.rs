@@ -43,7 +43,7 @@ use flagpost_link::{Link as _, Place, Rank, Refusal, Slot, point, site};
 
 use crate::{LoadStore, Mail, layout::SLOTS, link::take};
 
-/// What a slot holds before the first signal: the second wraps around.
+/// The value of a slot before the first signal: the second wraps around.
 const FIRST: u32 = 0_u32.wrapping_sub(2);
 
 /// In a slot's number: it lies in the message buffer.
@@ -140,7 +140,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         let bytes = count.saturating_mul(4);
         let first = match take(&self.buffer, bytes, Place::Symmetric) {
             Ok(start) => start.wrapping_shr(2) | BUFFER,
-            // Behind the first ones: their numbers are their places.
+            // After the first ones: their numbers are their places.
             Err(_) => take(&self.memory, bytes, Place::Symmetric)?.wrapping_shr(2),
         };
         for index in 0..count {
@@ -172,7 +172,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         heap.give_back(start);
     }
 
-    /// Clears own slots, before any peer may signal one.
+    /// Clears this rank's slots, before any peer may signal one.
     pub(crate) fn clear_slots(&self) {
         for slot in 0..SLOTS {
             let offset = self
