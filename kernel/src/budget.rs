@@ -26,19 +26,19 @@ impl Budget {
     /// One look: what is not there yet is not waited for.
     pub const ZERO: Self = Self::microseconds(0);
 
-    /// At most so many microseconds.
+    /// At most this many microseconds.
     pub const fn microseconds(microseconds: u64) -> Self {
         Self { microseconds }
     }
 
-    /// At most so many seconds.
+    /// At most this many seconds.
     pub const fn seconds(seconds: u32) -> Self {
         Self::microseconds((seconds as u64).saturating_mul(1_000_000))
     }
 }
 
-/// Clock ticks of so many microseconds. Whole seconds apart, so that the product is only out of
-/// range where the result is.
+/// Clock ticks of `microseconds`. Whole seconds apart, so that the product is only out of range
+/// where the result is.
 const fn ticks(microseconds: u64, per_second: u64) -> u64 {
     let (seconds, rest) = (microseconds / 1_000_000, microseconds % 1_000_000);
     seconds
@@ -97,13 +97,13 @@ impl Limit {
         inner.began.map_or(self, |began| self.begin(began))
     }
 
-    /// Whether there is an end.
+    /// True if there is an end.
     #[inline(always)]
     pub(crate) const fn is_set(&self) -> bool {
         self.end.is_some() || self.is_pending()
     }
 
-    /// Whether there is a budget that has not begun.
+    /// True if there is a budget that has not begun.
     const fn is_pending(&self) -> bool {
         self.budget.microseconds != Budget::UNLIMITED.microseconds
     }
@@ -125,7 +125,7 @@ impl Limit {
         }
     }
 
-    /// Whether the end has come.
+    /// True if the end has come.
     pub(crate) fn has_passed(&self, now: Time) -> bool {
         self.end.is_some_and(|end| end.left(now.ticks) == 0)
     }

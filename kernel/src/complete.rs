@@ -7,7 +7,7 @@
 //!
 //! # Guarantee
 //! G1. Each request is given once: then it is complete, and not open any more.
-//! G2. What each kind guarantees when it is complete holds when it is given.
+//! G2. The guarantee of each kind when it is complete holds when it is given.
 //! G3. A notification that is taken from the link goes to the first open request that it matches,
 //!     else into the unexpected queue.
 //!
@@ -28,7 +28,7 @@ use flagpost_link::{Link, point};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
-/// What completes: [`test_any`], [`wait_any`] and [`wait_all`] take a mix of it.
+/// Something that completes: [`test_any`], [`wait_any`] and [`wait_all`] take a mix of these.
 ///
 /// Implemented by [`Request`](crate::Request), [`CountRequest`](crate::CountRequest),
 /// [`rma::Request`](crate::rma::Request), [`Fetch`](crate::rma::Fetch), and by `&mut` of these.
@@ -61,7 +61,7 @@ pub trait Complete<'s, L: Link>: Sealed {
     #[doc(hidden)]
     fn world(&self) -> &'s World<'s, L>;
 
-    /// Whether it is still to be given.
+    /// True if it is still to be given.
     #[doc(hidden)]
     fn is_open(&self) -> bool;
 
@@ -69,11 +69,11 @@ pub trait Complete<'s, L: Link>: Sealed {
     #[doc(hidden)]
     fn poll(&mut self) -> Result<bool, Error>;
 
-    /// What it waits for.
+    /// The wait that has not ended.
     #[doc(hidden)]
     fn late(&self) -> Timeout;
 
-    /// Whether notifications are for it.
+    /// True if notifications are for it.
     #[doc(hidden)]
     fn has_tag(&self) -> bool {
         false
@@ -345,13 +345,13 @@ fn world_of<'s, L: Link + 's, C: Complete<'s, L>>(
     }
 }
 
-/// What those that are open wait for; `any`: one of them is enough.
+/// The waits of those that are open; `any`: one of them is enough.
 fn late<'s, L: Link + 's, C: Complete<'s, L>>(requests: &[C], any: bool) -> Timeout {
     let lates = || requests.iter().filter(|one| one.is_open()).map(C::late);
     let names = || lates().map(|late| late.missing.ranks().next());
     let known = names().all(|name| name.is_some());
     let count = lates().map(|late| late.missing.count());
-    // What any rank may bring decides how the wait can end.
+    // A wait for any rank decides how the mix can end.
     let waiting = lates()
         .map(|late| late.waiting)
         .reduce(|one, other| match one {
@@ -383,10 +383,10 @@ mod tests {
 
     type Memory = Mapped<SimCore>;
 
-    /// Something that comes to its end as it is told.
+    /// Something that ends when it is told to.
     struct Told<'s> {
         world: &'s World<'s, Memory>,
-        /// What polls find; the last one again and again.
+        /// The answers to polls; the last one again and again.
         found: VecDeque<Result<bool, Error>>,
         late: Timeout,
         open: bool,
@@ -514,8 +514,8 @@ mod tests {
         }
     }
 
-    /// What a mix waits for, in both orders. What any rank may bring is a reason to wait on, and
-    /// then no rank is named.
+    /// The wait of a mix, in both orders. If one of it may come from any rank, that is a reason to
+    /// wait on, and then no rank is named.
     #[test]
     fn a_mix_waits_for_any_rank_if_one_of_it_does() {
         use Waiting::{Answer, Notification};

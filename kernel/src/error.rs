@@ -1,4 +1,4 @@
-//! What can go wrong, as values that say what to change.
+//! Errors, as values that say what to change.
 
 use core::fmt;
 
@@ -6,8 +6,8 @@ use flagpost_link::{Rank, Refusal};
 
 /// Why a call did not do what it was asked to.
 ///
-/// Unless a variant says otherwise, nothing has changed and the call may be repeated. What its user
-/// must do is one of a few things: [`Error::remedy`].
+/// Unless a variant says otherwise, nothing has changed and the call may be repeated.
+/// [`Error::remedy`] says which of a few things the user must do.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub enum Error {
     },
     /// Elements up to `end` were named, and the window has `len`.
     OutOfRange {
-        /// Index behind the last element that was named.
+        /// Index after the last element that was named.
         end: u64,
         /// Elements in the window.
         len: u64,
@@ -54,7 +54,7 @@ pub enum Error {
     FieldsAccumulated,
     /// The rank does not answer any more. Once the link knows that, each wait whose answer is not
     /// there fails, whatever rank it is for, and so does each call that tests for something which
-    /// has not come. What has come is given first.
+    /// has not come. All that has come is given first.
     ///
     /// Over a network a call that needs an answer waits for it, and so fails, too. Over memory, a
     /// call that gives a value cannot know which value a loop is about: one in 64 of them fails
@@ -64,7 +64,7 @@ pub enum Error {
     /// that still wants the value calls again. Of several lost ranks one is named.
     PeerLost(Rank),
     /// The rank has ended its program in order, and without it what the call waits for cannot come.
-    /// What the rank did before has come. (Where the link knows that a rank has left: between
+    /// All that the rank did before has come. (Where the link knows that a rank has left: between
     /// processes and threads of Linux, and on the QEMU board.) As after [`Error::PeerLost`], the
     /// same call fails again. The rank may have left because another one had: in a collective call
     /// the first to leave need not be the one that is named. Calls that only test fail where the
@@ -96,7 +96,7 @@ pub enum Error {
     /// An epoch or a lock of this window was dropped before its end: a drop is no unlock. Peers may
     /// still wait for it; the window can start no other.
     EpochAbandoned,
-    /// Peers may be writing these lines of the own window: wait for the exposure epoch or the
+    /// Peers may be writing these lines of this rank's piece: wait for the exposure epoch or the
     /// request that opened them. One that was dropped keeps them for ever: wait, or cancel, before.
     Exposed,
     /// The request is started already.
@@ -108,14 +108,14 @@ pub enum Error {
         /// How many that is.
         max: u8,
     },
-    /// A matching list cannot have so many entries.
+    /// A matching list cannot have this many entries.
     BadList {
         /// How many were asked for: at least 1.
         entries: u16,
         /// The most.
         max: u16,
     },
-    /// A dynamic window cannot have so many regions.
+    /// A dynamic window cannot have this many regions.
     BadRegions {
         /// How many were asked for: at least 1.
         regions: u16,
@@ -159,7 +159,7 @@ pub enum Error {
     MemoryInUse,
     /// A window's memory begins at a line.
     BadBase {
-        /// The base must be a multiple of so many bytes.
+        /// The base must be a multiple of this many bytes.
         line: u32,
     },
     /// A displacement unit of 0 bytes would make all elements one.
@@ -184,8 +184,8 @@ pub enum Error {
     /// Peers' memory cannot be reached by plain loads and stores here.
     NotDirect,
     /// A collective call ran out of its budget, or lost a peer, and another one (or the same with
-    /// other arguments) was made: go on with that one first. If its handle was dropped, the world
-    /// can make no other any more.
+    /// other arguments) was made: continue that one first. If its handle was dropped, the world can
+    /// make no other any more.
     CollectiveUnfinished,
     /// The slice does not give each rank as many elements.
     WrongLength {
@@ -203,7 +203,7 @@ pub enum Error {
     Link(Refusal),
 }
 
-/// What the user must do about an [`Error`]: [`Error::remedy`].
+/// The user's next step after an [`Error`]: [`Error::remedy`].
 ///
 /// * [`Continue`](Self::Continue): `Timeout`.
 /// * [`Call`](Self::Call): `OutOfRange`, `LengthsDiffer`, `FieldsAccumulated`, `NoSuchRank`,
@@ -234,7 +234,7 @@ pub enum Remedy {
 }
 
 impl Error {
-    /// What the user must do.
+    /// The user's next step.
     ///
     /// # Example
     /// ```
@@ -303,13 +303,14 @@ impl From<Refusal> for Error {
     }
 }
 
-/// What a call waited for when its budget ran out, and from whom, as far as this rank can know.
+/// The wait of a call whose budget ran out: for which event, and from which ranks, as far as this
+/// rank can know.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Timeout {
-    /// What it waited for.
+    /// The event that it waited for.
     pub waiting: Waiting,
-    /// Who has not done it.
+    /// The ranks that have not done it.
     pub missing: Missing,
 }
 
@@ -341,9 +342,9 @@ pub enum Waiting {
     /// For the named rank, which has locked the piece exclusively.
     Holder,
     /// For the named rank in the queue of [`lock_queued`](crate::Window::lock_queued). A lock
-    /// stands behind it: it has the lock, or waits for it too, or has given up behind one that
-    /// does. An unlock waits for the next one to say that it is next: that is the named rank, or,
-    /// where several came at once, one of those before it.
+    /// stands behind it: it has the lock, or waits for it too, or has given up after one that does.
+    /// An unlock waits for the next one to say that it is next: that is the named rank, or, where
+    /// several came together, one of those before it.
     Queue,
     /// For an answer from the named rank's memory, or for earlier operations to be placed there.
     Answer,
@@ -359,7 +360,7 @@ pub struct Missing {
     /// Numbers of ranks, then [`NOBODY`].
     ranks: [u16; Missing::LISTED],
     count: u32,
-    /// What is missing may come from one of them alone.
+    /// One of them alone may bring it.
     any: bool,
 }
 

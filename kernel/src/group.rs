@@ -150,7 +150,7 @@ impl<'g> Group<'g> {
         ranks.get(..self.count.into()).unwrap_or(&[])
     }
 
-    /// Whether a world of `size` has all of them: they may come from a larger one.
+    /// `Ok` if a world of `size` has all of them: they may come from a larger one.
     #[inline]
     pub(crate) fn check(&self, size: u16) -> Result<(), Error> {
         if self.size <= size {

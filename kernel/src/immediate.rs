@@ -20,13 +20,12 @@ const WINDOW_BITS: u32 = 6;
 /// Bits for everything: the top one is kept for links' own control messages.
 const BITS: u32 = 31;
 
-/// What a notification is about: a number that origin and target agree on, up to
-/// [`Limits::tag`].
+/// The subject of a notification: a number that origin and target agree on, up to [`Limits::tag`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Tag(pub u32);
 
-/// What a world's immediates can tell apart.
+/// The numbers that a world's immediates can tell apart.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Limits {
@@ -37,7 +36,7 @@ pub struct Limits {
     tag_bits: u32,
 }
 
-/// What an immediate says.
+/// The meaning of an immediate.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notification {
     pub(crate) source: Rank,
@@ -75,7 +74,7 @@ impl Limits {
     }
 }
 
-/// [`Limits::unpack`], where a tag has so many bits.
+/// [`Limits::unpack`], where a tag has `tag_bits`.
 pub(crate) const fn unpack(tag_bits: u32, immediate: u32) -> Notification {
     Notification::of(
         immediate.wrapping_shr(tag_bits),

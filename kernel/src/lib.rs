@@ -89,10 +89,10 @@
 //! * **Blocking.** Calls that wait say so. They wait until they are done, or a rank is lost or has
 //!   left: `?` is safe. A [`Budget`] bounds the waits of a handle (`posting`, `fencing`,
 //!   `locking_shared`, `allocating`, ...; then `wait_within`), or of all calls in
-//!   [`World::within`]. What runs out of it gives [`Error::Timeout`], with the ranks that may be
-//!   missing where the wait knows any: a wait for any source, a counter, an event or `lock_all`
-//!   does not. Then the handle ([`Unfinished`]) continues; a short form (`post`, `fence`, ...) has
-//!   dropped it; and a call without a handle can be repeated.
+//!   [`World::within`]. A call that runs out of it gives [`Error::Timeout`], with the ranks that
+//!   may be missing where the wait knows any: a wait for any source, a counter, an event or
+//!   `lock_all` does not. Then the handle ([`Unfinished`]) continues; a short form (`post`,
+//!   `fence`, ...) has dropped it; and a call without a handle can be repeated.
 //! * **Memory.** No heap. A world works in the words that its user lends it; windows lie in the
 //!   shared memory of the link.
 //! * **Panics.** None, on any input to worlds, windows, epochs and requests. (Keys made up for
@@ -144,7 +144,7 @@ mod wait;
 mod window;
 mod world;
 
-/// What nearly every program needs: `use flagpost::prelude::*`.
+/// The names that nearly every program needs: `use flagpost::prelude::*`.
 pub mod prelude {
     pub use crate::{
         Budget, Config, Counter, Error, Link, Rank, Rma, Session, Signal, Source, Tag, Window,

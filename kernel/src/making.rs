@@ -1,8 +1,8 @@
-//! What all ranks make together, and give back together: windows and events.
+//! Things that all ranks make together, and give back together: windows and events.
 //!
 //! Each rank prepares its part, and hears whether all have prepared the same. Only then may any
-//! peer access it; and if some rank could not, all take back what they have prepared. It is given
-//! back once all ranks have come to give it back.
+//! peer access it. If some rank could not, all give their parts back. At the end parts are given
+//! back once all ranks have called for it.
 
 #![allow(
     clippy::result_large_err,
@@ -16,19 +16,20 @@ use crate::{
     collective::{Agreement, Call},
 };
 
-/// What a [`Making`] gives within a budget: what was made, or why there is none.
+/// The result of a [`Making`] with a budget: the thing that was made, or the reason that there is
+/// none.
 ///
 /// With a [`Making`] ([`Error::Timeout`], [`Error::PeerLost`], [`Error::CollectiveUnfinished`]) it
 /// continues where it stopped. Without one it has failed on all ranks together, and everything is
 /// as before.
 pub type Made<'w, L, M> = Result<M, Unfinished<Option<Making<'w, L, M>>>>;
 
-/// A window, or events, that not all ranks have come to make yet.
+/// A window, or events, that not all ranks have called for yet.
 ///
-/// Other collective calls of the world come behind it, and are
+/// Other collective calls of the world come after it, and are
 /// [refused](Error::CollectiveUnfinished) from the first wait until then. After that wait it cannot
-/// be given up, since other ranks may have begun to use what is made: dropped, or with a rank that
-/// is [lost](Error::PeerLost), it keeps all that it has taken, and this world refuses all other
+/// be given up, since other ranks may have begun to use the thing: dropped, or with a rank that is
+/// [lost](Error::PeerLost), it keeps all that it has taken, and this world refuses all other
 /// collective calls for ever. Dropped before, it gives back what it has taken.
 #[derive(Debug)]
 #[must_use = "it is made when its handle is waited for"]
@@ -46,7 +47,7 @@ pub struct Making<'w, L, M> {
     hearing: Hearing<M>,
 }
 
-/// What is done to a part.
+/// The steps that make a part, and give it back.
 #[derive(Debug)]
 pub(crate) struct Ways<M> {
     /// Clears it, past the cache: again, if a budget ran out.
@@ -55,10 +56,10 @@ pub(crate) struct Ways<M> {
     pub(crate) discard: fn(&M),
 }
 
-/// What ranks tell each other, and what this one has heard.
+/// The messages of ranks to each other, and those that this one has heard.
 #[derive(Debug)]
 enum Hearing<M> {
-    /// Whether they have the same.
+    /// Have all the same? This much was heard.
     Agreement(Agreement),
     /// The same; and each a row of its own.
     Rows {
@@ -70,7 +71,7 @@ enum Hearing<M> {
     },
 }
 
-/// What is to be the same, then what is each rank's own.
+/// Words that must be the same on all ranks, then each rank's own.
 pub(crate) type Row = [u32; 8];
 
 /// How many words of a row are to be the same.
@@ -128,7 +129,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         })
     }
 
-    /// Waits for all ranks. What was done before is not done again.
+    /// Waits for all ranks. Earlier steps are not repeated.
     ///
     /// # Errors
     /// Those of the call for what is made.
@@ -160,7 +161,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         }
     }
 
-    /// What is made, if all ranks have come: [`wait_within`](Self::wait_within) with a budget of 0.
+    /// The thing, if all ranks have come: [`wait_within`](Self::wait_within) with a budget of 0.
     ///
     /// # Errors
     /// Those of [`wait_within`](Self::wait_within).
@@ -231,7 +232,7 @@ impl<L, M> Drop for Making<'_, L, M> {
     }
 }
 
-/// A window, or events, that is being given back: not all ranks have come to do so yet.
+/// A window, or events, that is being given back: not all ranks have called for that yet.
 ///
 /// Dropping it keeps taken what it has.
 #[derive(Debug)]
@@ -239,7 +240,7 @@ impl<L, M> Drop for Making<'_, L, M> {
 pub struct Freeing<'w, L, M> {
     pub(crate) world: &'w World<'w, L>,
     pub(crate) made: M,
-    /// Waits until no rank uses it any more. What was done before is not done again.
+    /// Waits until no rank uses it any more. Earlier steps are not repeated.
     pub(crate) leave: fn(&M) -> Result<(), Error>,
     /// Gives back what it took.
     pub(crate) discard: fn(&M),
@@ -273,8 +274,8 @@ impl<L: Link, M> Freeing<'_, L, M> {
         }
     }
 
-    /// Whether it is given back, without waiting: [`wait_within`](Self::wait_within) with a budget
-    /// of 0.
+    /// Gives it back if all ranks have called for that, without waiting:
+    /// [`wait_within`](Self::wait_within) with a budget of 0.
     ///
     /// # Errors
     /// Those of [`wait_within`](Self::wait_within).
@@ -283,8 +284,8 @@ impl<L: Link, M> Freeing<'_, L, M> {
         self.wait_within(Budget::ZERO)
     }
 
-    /// What was to be given back, to use it further: to match its notifications, say. Where other
-    /// ranks have given theirs back, it has no epochs any more.
+    /// The thing that was to be given back, to use it further: to match its notifications, say.
+    /// Where other ranks have given theirs back, it has no epochs any more.
     pub fn keep(self) -> M {
         self.made
     }

@@ -12,13 +12,13 @@
 //! | [`once`](Wait::once) | not at all: for calls that do not wait |
 //!
 //! # Steps
-//! 1. Where a look costs next to nothing ([`Link::LOOKS`]): poll, look, poll. What a call waits for
-//!    is near, as a rule.
+//! 1. Where a look costs next to nothing ([`Link::LOOKS`]): poll, look, poll. As a rule the awaited
+//!    event is near.
 //! 2. Turn by turn: poll; take notifications; ask the link for ranks that are gone; look at the
 //!    clock, if there is a budget; relax.
 //!
-//! What a wait does only once it has to (to repeat, to say what it waits for, to look who has left)
-//! is compiled once, and not for each of the kernel's waits: it takes `dyn` functions.
+//! Rare steps of a wait (to repeat, to say its purpose, to look which ranks have left) are compiled
+//! once, and not for each of the kernel's waits: it takes `dyn` functions.
 //!
 //! # Invariants
 //! I1. `poll` looks at everything that it waits for, each time: what was polled since the last
@@ -36,10 +36,10 @@ use crate::{
     window::bit,
 };
 
-/// So many strange notifications are dropped before a waiting call looks at its budget.
+/// A wait drops at most this many invalid notifications between two checks of its budget.
 const STRANGE: u32 = 16;
 
-/// So many calls in a row may look for no notifications, on links that are not passive.
+/// At most this many calls in a row look for no notifications, on links that are not passive.
 const CALLS: u8 = 15;
 
 /// How a call waits.
@@ -47,7 +47,7 @@ const CALLS: u8 = 15;
 #[must_use = "nothing is waited for before a method says for what"]
 pub(crate) struct Wait<'a, 'w, L> {
     world: &'a World<'w, L>,
-    /// What a link waits for where it has no room.
+    /// The wait of a link that has no room.
     full: Waiting,
     /// It begins with step 1.
     near: bool,
@@ -199,8 +199,8 @@ impl<L: Link> Wait<'_, '_, L> {
         self.retry(|| operation(&op))
     }
 
-    /// What `poll` finds, if it finds something. Else it fails, as a wait for `missing` does, if a
-    /// rank is gone.
+    /// The result of `poll`, if it finds something. Else it fails, as a wait for `missing` does, if
+    /// a rank is gone.
     pub(crate) fn once<S: ?Sized, T>(
         self,
         on: &mut S,
@@ -222,7 +222,7 @@ impl<L: Link> Wait<'_, '_, L> {
     }
 }
 
-// ---- What a rank does for others meanwhile ----
+// ---- Work for other ranks meanwhile ----
 
 impl<L: Link> World<'_, L> {
     /// Takes what has arrived from the link, as long as there is room. True if anything came.
@@ -269,7 +269,7 @@ impl<L: Link> World<'_, L> {
         None
     }
 
-    /// Whether no rank of this world sends such a notification: of a window that there is not, or
+    /// True if no rank of this world sends such a notification: of a window that there is not, or
     /// in the name of a rank that there is not, or of another one.
     fn is_strange(&self, told: Notification, sender: Option<Rank>, like: Option<u32>) -> bool {
         like.is_none_or(|like| unpack(self.queue.tag_bits(), like).window != told.window)
@@ -387,7 +387,7 @@ impl<L: Link> World<'_, L> {
         )
     }
 
-    /// Whether the time of the scopes that this rank is in is over. Where they have budgets that
+    /// True if the time of the scopes that this rank is in is over. Where they have budgets that
     /// have not begun, these begin now.
     #[inline(always)]
     pub(crate) fn is_late(&self) -> bool {
@@ -403,8 +403,8 @@ impl<L: Link> World<'_, L> {
         limit.has_passed(now)
     }
 
-    /// Why a wait for `missing` cannot end: a rank is lost, or has left. A rank that has left an
-    /// earlier world may come to this one: while it starts, no such rank counts.
+    /// The reason that a wait for `missing` cannot end: a rank is lost, or has left. A rank that
+    /// has left an earlier world may join this one: while it starts, no such rank counts.
     fn gone(&self, missing: &dyn Fn() -> Timeout, waits: bool) -> Option<Error> {
         match self.link().gone(None)? {
             Gone::Lost(rank) => Some(Error::PeerLost(rank)),
@@ -439,7 +439,7 @@ impl<L: Link> World<'_, L> {
     }
 }
 
-/// What a rank that waits says of it: for what, in which collective call, and where.
+/// The account of a rank that waits: for which event, in which collective call, and where.
 struct Waits<'w, 'a, L>(&'w World<'a, L>, &'w dyn Fn() -> Timeout);
 
 impl<L> fmt::Display for Waits<'_, '_, L> {

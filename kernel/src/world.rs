@@ -4,13 +4,13 @@
 //! G1. When [`World::start`] returns, every rank has started and may be accessed.
 //! G2. While a rank that has started waits in any call, it takes notifications from its link as
 //!     long as its unexpected queue has room, so that two ranks that wait for each other's rings
-//!     both go on. Without room it [attends](flagpost_link::Telling::attend): the data of
+//!     both continue. Without room it [attends](flagpost_link::Telling::attend): the data of
 //!     notifications that it cannot take are placed all the same.
 //! G3. A notification that no rank of this world sends is dropped, and nobody is told: of a window
 //!     that there is not, or in the name of a rank that there is not, or, where the link knows its
 //!     sender, in that of another one. (Where the machine is coherent, a request that takes its
-//!     notification at once takes that name on trust: whoever may store to one ring there, may
-//!     store to all.)
+//!     notification immediately takes that name on trust: a rank that may store to one ring there
+//!     may store to all.)
 //!
 //! # Bounds
 //! Words of the arena: the unexpected queue, and per window what its strategy says
@@ -25,7 +25,7 @@ use crate::{
     epoch::EpochSlots, notify::queue::UnexpectedQueue,
 };
 
-/// One in so many calls that give a value asks the link for ranks that are lost: see
+/// One in this many calls that give a value asks the link for ranks that are lost: see
 /// [`World::note_poll`].
 const POLLS: u8 = 64;
 
@@ -47,8 +47,8 @@ impl Config {
     /// The default, for constants: 64 notifications are kept.
     pub const DEFAULT: Self = Self { unexpected: 64 };
 
-    /// How many words of working memory [`World::start`] and [`World::run`] need for so many ranks,
-    /// of which each has up to `windows` windows by [`World::allocate`] at a time.
+    /// How many words of working memory [`World::start`] and [`World::run`] need for `ranks`, of
+    /// which each has up to `windows` windows by [`World::allocate`] at a time.
     ///
     /// Windows of other kinds and strategies, events and counters take words of their own: add as
     /// many as [`Error::ArenaFull`] says, or count such a window as several.
@@ -95,7 +95,7 @@ pub struct World<'a, L> {
     pub(crate) place: Cell<Option<&'static Location<'static>>>,
 }
 
-/// A world that not all ranks have come to yet.
+/// A world that not all ranks have joined yet.
 ///
 /// If it is dropped after the first wait, all ranks must start again, with new links of another
 /// session.
@@ -369,7 +369,7 @@ impl<'a, L: Link> World<'a, L> {
         ranks.filter(move |rank| link.is_lost(*rank) && !has_left(*rank))
     }
 
-    /// What notifications of this world can tell apart.
+    /// The numbers that notifications of this world can tell apart.
     pub fn limits(&self) -> Limits {
         self.limits
     }

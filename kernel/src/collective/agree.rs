@@ -1,8 +1,8 @@
 //! Agreement: whether all ranks offer the same.
 //!
-//! What a rank has heard is kept as the smallest and the largest offer, each with the first rank
-//! that made it. Hearing the same offer twice, over different ways, changes neither; so
-//! dissemination may combine as it goes.
+//! A rank keeps of all that it has heard the smallest and the largest offer, each with the first
+//! rank that made it. Hearing the same offer twice, over different ways, changes neither; so
+//! dissemination may combine on the way.
 
 use core::cell::Cell;
 
@@ -15,7 +15,7 @@ use crate::{Error, World};
 /// Bytes between two rounds' places in scratch memory.
 const PLACE: u32 = 32;
 
-/// What a rank has heard.
+/// The offers that a rank has heard.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Heard {
@@ -102,7 +102,7 @@ impl<L: Link> World<'_, L> {
     /// something else, if any.
     ///
     /// # Errors
-    /// [`Error::Timeout`]: call again, with the same agreement, to go on.
+    /// [`Error::Timeout`]: call again, with the same agreement, to continue.
     pub(crate) fn agree(&self, agreement: &mut Agreement) -> Result<Option<Rank>, Error> {
         let (link, (key, _)) = (self.link(), self.link().scratch());
         let heard = &agreement.heard;

@@ -10,12 +10,12 @@ use crate::{Error, World};
 const RUN: usize = 256;
 
 impl<L: Link> World<'_, L> {
-    /// Gives `mine` to every rank, and calls `each(rank, element)` for every rank's element, own
-    /// rank included, in ascending order of ranks. Elements have at most 32 bytes.
+    /// Gives `mine` to every rank, and calls `each(rank, element)` for every rank's element, its
+    /// own included, in ascending order of ranks. Elements have at most 32 bytes.
     ///
     /// # Errors
     /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
-    /// again with the same element to go on. `each` is called once per rank all the same.
+    /// again with the same element to continue. `each` is called once per rank all the same.
     /// [`Error::CollectiveUnfinished`].
     ///
     /// # Example

@@ -15,7 +15,7 @@ impl<L: Link> World<'_, L> {
     /// # Errors
     /// [`Error::ElementTooLarge`]; [`Error::WrongLength`] if `from` is no multiple of the number of
     /// ranks, and [`Error::LengthsDiffer`] if `into` is longer or shorter; [`Error::Timeout`]
-    /// naming the rank that was waited for: call again with the same slices to go on.
+    /// naming the rank that was waited for: call again with the same slices to continue.
     /// [`Error::CollectiveUnfinished`].
     ///
     /// # Example

@@ -6,14 +6,14 @@
 //! G2. An allgather gives every rank the element of every rank.
 //! G3. An agreement tells every rank whether all ranks offered the same.
 //! G4. A broadcast gives every rank the root's elements; a reduction gives the root, or everybody,
-//!     what all ranks' elements come to, each counted once; an alltoall gives rank i the i-th block
-//!     of every rank.
+//!     all ranks' elements combined, each counted once; an alltoall gives rank i the i-th block of
+//!     every rank.
 //!
 //! # Steps
 //! *Dissemination* (barrier, allgather, agree): in round r = 0, 1, … while 2^r < p, rank i tells
 //! rank i + 2^r (mod p) and waits for rank i - 2^r. After round r it has heard, directly or through
 //! others, from the 2^(r+1) ranks i, i-1, …; after the last from all. An allgather sends the
-//! elements heard so far along with each signal, an agreement what they come to.
+//! elements heard so far along with each signal, an agreement their extremes.
 //!
 //! *Trees* use the same ways, each at most once. Broadcast: with v = i - root, in round r = 0, 1, …
 //! each v < 2^r tells v + 2^r. Reduction: with v = root - i (counted the other way round, so that
@@ -43,10 +43,10 @@
 //!
 //! # Bounds
 //! A call whose budget runs out can be repeated with the same arguments (and the same slice, as it
-//! was left): it goes on in the chunk and the round where it stopped, and signals nobody twice.
-//! Until then every other collective call (fences and what makes or frees windows among them) is
-//! refused with [`Error::CollectiveUnfinished`], which changes nothing: its rounds would be taken
-//! for those of the first.
+//! was left): it continues in the chunk and the round where it stopped, and signals nobody twice.
+//! Until then every other collective call (fences, and calls that make or free windows, among them)
+//! is refused with [`Error::CollectiveUnfinished`], which changes nothing: its rounds would be
+//! taken for those of the first.
 //!
 //! # Source
 //! [foMPI] 2.3 (barrier in O(log p)); Hensgen, Finkel, Manber 1988 for the dissemination barrier;
@@ -71,8 +71,8 @@ use crate::{Error, Missing, Timeout, Waiting, World};
 const BARRIER: u32 = 0;
 const GATHER: u32 = 16;
 
-/// One in so many polls of a wait looks whether the rank that it is for has made another call.
-/// Once that is seen, this many polls are the time for what is still on its way.
+/// One in this many polls of a wait looks whether the rank that it is for has made another call.
+/// Once that is seen, the same number of polls is the time for signals that are still in flight.
 const LONG: u32 = 512;
 
 /// Most rounds of a call: ranks are 16 bits.
@@ -81,8 +81,7 @@ const ROUNDS: usize = 16;
 /// Largest element of the calls that keep one per rank.
 const ELEMENT: usize = 32;
 
-/// Fails if elements are too large for the calls that keep one per rank: before anything is under
-/// way.
+/// Fails if elements are too large for the calls that keep one per rank: before anything has begun.
 fn check_element<T>() -> Result<(), Error> {
     let max = ELEMENT as u32;
     if size_of::<T>() > ELEMENT {
@@ -91,7 +90,7 @@ fn check_element<T>() -> Result<(), Error> {
     Ok(())
 }
 
-/// What the attempts at one call have in common. Sizes are in bytes.
+/// The call that an attempt belongs to: the same in all of its attempts. Sizes are in bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Barrier,
@@ -156,7 +155,7 @@ pub(crate) struct Collectives {
     made: Cell<u32>,
     barrier: Rounds,
     gather: Rounds,
-    /// Steps of the current chunk that are behind.
+    /// Steps of the current chunk that are done.
     phase: Cell<u8>,
     /// Where the current chunk begins.
     chunk: Cell<usize>,
@@ -205,7 +204,7 @@ impl Collectives {
         Ok(())
     }
 
-    /// Does `step`, number `number` of its chunk, unless that is behind.
+    /// Does `step`, number `number` of its chunk, unless that is done.
     fn once(&self, number: u8, step: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         if self.phase.get() == number {
             step()?;
@@ -229,7 +228,7 @@ struct Step {
     to: Rank,
 }
 
-/// What a rank does in a round: first the one, then the other.
+/// The role of a rank in a round: first the one, then the other.
 #[derive(Copy, Clone, Debug)]
 struct Role {
     sends: bool,
@@ -257,7 +256,7 @@ enum Rows {
 }
 
 impl Rows {
-    /// What `rank` of `size` does over `distance`.
+    /// The role of `rank` of `size` over `distance`.
     fn role(self, rank: Rank, size: u16, distance: u16) -> Role {
         let behind = |other: Rank| rank.ahead(size.saturating_sub(other.get()), size).get();
         // Twice the distance, and a sum with it, may pass a u16.
@@ -303,7 +302,7 @@ struct Rounds {
     /// Per round: how often this rank has told, and was told.
     told: [Cell<u32>; ROUNDS],
     heard: [Cell<u32>; ROUNDS],
-    /// Rounds of the current call that are behind.
+    /// Rounds of the current call that are done.
     behind: Cell<u8>,
     /// How much of this round's data has been put, as `exchange` counts it.
     placed: Cell<u32>,
@@ -324,8 +323,8 @@ impl Rounds {
     }
 
     /// Goes through the rounds from where the last attempt stopped. `exchange` comes before each
-    /// signal; again, if its budget ran out, to go on from what it has noted in `placed`. And it
-    /// comes after each signal that was waited for, once.
+    /// signal; again, if its budget ran out, to continue from the count that it has noted in
+    /// `placed`. And it comes after each signal that was waited for, once.
     fn run<L: Link>(
         &self,
         world: &World<'_, L>,
@@ -396,7 +395,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Whether the rank that tells this one in round `round` has not told it `number`, but has told
+    /// True if the rank that tells this one in round `round` has not told it `number`, but has told
     /// it something in a call of the other row. In calls of the same order it tells `number` first.
     #[cold]
     fn is_elsewhere<L: Link>(
@@ -435,7 +434,7 @@ impl<L: Link> World<'_, L> {
     /// Orders memory; it does not touch caches. O(log p) remote writes.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming the rank that was waited for; call again to go on.
+    /// [`Error::Timeout`] naming the rank that was waited for; call again to continue.
     /// [`Error::CollectiveUnfinished`].
     ///
     /// # Example
@@ -458,7 +457,7 @@ impl<L: Link> World<'_, L> {
         self.attempt(Call::Barrier, || self.order_and_gather())
     }
 
-    /// Goes on with `call`, or begins it if no other one is under way.
+    /// Continues `call`, or begins it if no other one has begun.
     pub(crate) fn attempt<R>(
         &self,
         call: Call,
@@ -472,7 +471,7 @@ impl<L: Link> World<'_, L> {
         Ok(done)
     }
 
-    /// Fails if another call than this one is under way.
+    /// Fails if another call than this one has begun and not ended.
     pub(crate) fn check_collective(&self, call: Call) -> Result<(), Error> {
         match self.collectives.under_way.get() {
             Some(other) if other != call => Err(Error::CollectiveUnfinished),
@@ -480,7 +479,7 @@ impl<L: Link> World<'_, L> {
         }
     }
 
-    /// Fails if any call is under way: for who has not begun.
+    /// Fails if any call has begun and not ended.
     pub(crate) fn check_no_collective(&self) -> Result<(), Error> {
         match self.collectives.under_way.get() {
             Some(_) => Err(Error::CollectiveUnfinished),

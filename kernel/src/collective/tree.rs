@@ -17,7 +17,7 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`]; [`Error::Timeout`] naming the rank that was waited for: call again
-    /// with the same slice to go on. [`Error::CollectiveUnfinished`].
+    /// with the same slice to continue. [`Error::CollectiveUnfinished`].
     ///
     /// # Example
     /// ```
@@ -59,7 +59,7 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that
-    /// was waited for: call again with the same slice, as it is then, to go on.
+    /// was waited for: call again with the same slice, as it is then, to continue.
     /// [`Error::CollectiveUnfinished`].
     ///
     /// # Example

@@ -2,23 +2,23 @@
 //! everybody's piece.
 //!
 //! # Guarantee
-//! G1. What any rank put before a fence is seen by its target behind the fence, in memory and
+//! G1. A put of any rank before a fence is seen by its target after the fence, in memory and
 //!     through the cache.
-//! G2. What a rank stored to its own piece before a fence is seen by peers' gets behind it.
-//! G3. No put or get of a later epoch reaches a piece before its owner has come to the fence.
+//! G2. A store of a rank to its own piece before a fence is seen by peers' gets after it.
+//! G3. No put or get of a later epoch reaches a piece before its owner has reached the fence.
 //!
 //! # Steps
 //! | step | does | is left out if |
 //! |---|---|---|
-//! | publish | writes own dirty lines back | [`Assert::NO_STORE`] |
-//! | flush | places own puts | [`Assert::NO_PRECEDE`] |
+//! | publish | writes this rank's dirty lines back | [`Assert::NO_STORE`] |
+//! | flush | places this rank's puts | [`Assert::NO_PRECEDE`] |
 //! | meet | a barrier: O(log p) | [`Assert::NO_PRECEDE`] and [`Assert::NO_SUCCEED`] |
-//! | refresh | invalidates own lines | [`Assert::NO_PRECEDE`], or see below |
+//! | refresh | invalidates this rank's lines | [`Assert::NO_PRECEDE`], or see below |
 //!
 //! Refresh is also left out if the fence before had [`Assert::NO_PUT`].
 //!
-//! In windows of the unified [model](crate::Model) publishing orders own stores, and refreshing is
-//! nothing.
+//! In windows of the unified [model](crate::Model) publishing orders the rank's stores, and
+//! refreshing is nothing.
 //!
 //! # Cost
 //! Remote accesses: `ceil(log2 p)` words, as a barrier. Memory: none.
@@ -27,9 +27,9 @@
 //! * Collective: all ranks of the world, in the same order as other collectives. `NO_PRECEDE` and
 //!   `NO_SUCCEED` are given by all ranks or by none; the others each rank gives for itself. A wrong
 //!   assertion is not noticed: data are old, or lost.
-//! * Own stores between two fences are refused ([`Error::Exposed`]), as in an exposure epoch;
-//!   unless the first fence had `NO_PUT`: then nobody puts there, and the lines stay the owner's.
-//!   In either case behind [`Fence::end`].
+//! * A rank's stores to its own piece between two fences are refused ([`Error::Exposed`]), as in an
+//!   exposure epoch; unless the first fence had `NO_PUT`: then nobody puts there, and the lines
+//!   stay the owner's. In either case after [`Fence::end`].
 //! * A fence epoch is the window's only access and exposure epoch while it is open.
 //!
 //! # Bounds
@@ -59,7 +59,7 @@ use crate::{
 };
 
 bitflags! {
-    /// What a program knows of the epochs before and behind a fence. Empty: nothing.
+    /// The program's knowledge of the epochs before and after a fence. Empty: nothing.
     #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
     pub struct Assert: u8 {
         /// This rank has not stored to its own piece since the last fence.
@@ -136,7 +136,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     }
 }
 
-/// What a fence with a budget gives: the epoch behind it.
+/// The result of a fence with a budget: the epoch after it.
 pub type Fenced<'e, 'w, T, L> = Result<Fence<'e, 'w, T, L>, Unfinished<Fencing<'e, 'w, T, L>>>;
 
 /// The next step of a fence.
@@ -148,11 +148,11 @@ enum Phase {
     Flush,
     Meet,
     Refresh,
-    /// Behind it.
+    /// After it.
     Done,
 }
 
-/// A fence, from the epoch before it to the one behind it.
+/// A fence, from the epoch before it to the one after it.
 #[derive(Debug)]
 struct Turn<'e, 'w, L: Link> {
     core: &'e Core<'w, L>,
@@ -178,7 +178,7 @@ impl<L: Link> Turn<'_, '_, L> {
             self.open()?;
             self.phase = Phase::Publish;
         }
-        // Own stores are refused from here on: they would not be published.
+        // This rank's stores are refused from here on: they would not be published.
         core.exposed.set(core.all());
         if self.phase == Phase::Publish {
             if !self.has(Assert::NO_STORE) {
@@ -219,7 +219,7 @@ impl<L: Link> Turn<'_, '_, L> {
             }
             self.phase = Phase::Done;
         }
-        // What peers may put to until the next fence.
+        // Lines that peers may put to until the next fence.
         let nothing = Lines { start: 0, end: 0 };
         let closed = self.has(Assert::NO_PUT | Assert::NO_SUCCEED);
         core.exposed.set(if closed { nothing } else { core.all() });
@@ -264,7 +264,7 @@ pub struct Fencing<'e, 'w, T, L: Link> {
 }
 
 impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
-    /// Waits for all ranks. What was done before is not done again.
+    /// Waits for all ranks. Earlier steps are not repeated.
     ///
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`],
@@ -422,7 +422,7 @@ pub struct Ending<'e, 'w, T, L: Link> {
 }
 
 impl<T: Pod, L: Link> Ending<'_, '_, T, L> {
-    /// Waits for all ranks. What was done before is not done again.
+    /// Waits for all ranks. Earlier steps are not repeated.
     ///
     /// # Errors
     /// Those of [`Fence::fence`].
@@ -452,8 +452,8 @@ impl<T: Pod, L: Link> Ending<'_, '_, T, L> {
         }
     }
 
-    /// Whether the epoch has ended, without waiting: [`wait_within`](Self::wait_within) with a
-    /// budget of 0.
+    /// Ends the epoch if all ranks have reached the fence, without waiting:
+    /// [`wait_within`](Self::wait_within) with a budget of 0.
     ///
     /// # Errors
     /// Those of [`wait_within`](Self::wait_within).

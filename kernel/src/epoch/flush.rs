@@ -1,17 +1,17 @@
 //! Flush and sync: what is done becomes visible before an epoch ends.
 //!
-//! * [`Lock::flush`]: what this rank put at the target is in its memory. What this rank gets is not
-//!   older than what it got before. Cost: what the link takes. Over `mapped` that is a drain and an
-//!   acquire. While data that travel with notifications are on their way to the target, also 1 load
-//!   of the ring's head until the target has taken them.
+//! * [`Lock::flush`]: the puts of this rank at the target are in its memory. Data that this rank
+//!   gets are not older than data that it got before. Cost: the link's. Over `mapped` that is a
+//!   drain and an acquire. While data that travel with notifications are on their way to the
+//!   target, also 1 load of the ring's head until the target has taken them.
 //! * [`Lock::flush_all`]: the same at all targets. Cost: the same, once for each such target.
-//! * [`Window::sync`]: the owner's view of its own piece and what peers see agree. Cost: own lines
-//!   of the piece.
+//! * [`Window::sync`]: the owner's view of its own piece and what peers see agree. Cost: the lines
+//!   of the piece that the owner's cache has.
 //!
 //! Buffers of calls may be used again as soon as these have returned, without a flush
 //! (`MPI_Win_flush_local` has nothing to do here).
 //!
-//! A flush and a sync tell nobody: who is to look must be told, behind it (a notification, a
+//! A flush and a sync tell nobody: a rank that is to look must be told, after it (a notification, a
 //! barrier, a word that is put and that it looks at).
 //!
 //! # Source
@@ -29,11 +29,11 @@ use crate::{
 };
 
 impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
-    /// Waits until all that this rank has put at `target` in this epoch is in its memory. What is
-    /// got behind it is not older than what was got before: a rank may wait for a word of anybody's
-    /// by gets, each with a flush, and then get what came before that. Such a loop takes no
-    /// notifications: whoever needs room in this rank's ring before it stores that word waits for a
-    /// call that does ([`Window::probe`](crate::Window::probe), any wait).
+    /// Waits until all that this rank has put at `target` in this epoch is in its memory. Data got
+    /// after it are not older than data got before: a rank may wait for a word of anybody's by
+    /// gets, each with a flush, and then get what came before that. Such a loop takes no
+    /// notifications: a rank that needs room in this rank's ring before it stores that word waits
+    /// for a call that does ([`Window::probe`](crate::Window::probe), any wait).
     ///
     /// On chips without coherence it may wait for a target that computes: data that travelled
     /// inside of a notified put are placed by the target, in its next call that waits or tests.
@@ -111,9 +111,9 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
 }
 
 impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
-    /// Makes own stores to the own piece visible to peers, and peers' puts there that this rank was
-    /// told of visible to own loads. For pieces that are accessed under locks: see
-    /// [there](crate::epoch::lock#the-own-piece).
+    /// Makes this rank's stores to its own piece visible to peers, and peers' puts there that this
+    /// rank was told of visible to its loads. For pieces that are accessed under locks: see
+    /// [there](crate::epoch::lock#this-ranks-own-piece).
     ///
     /// No peer puts to lines meanwhile to which this rank has stored.
     ///

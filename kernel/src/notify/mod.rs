@@ -62,7 +62,7 @@
 //!   of the target. They cost nothing more while no inline data are in flight.
 //!
 //! What an owner stores through its cache notifies no rank: see
-//! [there](crate::epoch::lock#the-own-piece).
+//! [there](crate::epoch::lock#this-ranks-own-piece).
 //!
 //! A barrier, a PSCW epoch, or a notice by a counter or signal does not place them: what follows
 //! may overtake them. A later notified put of the same bytes with a tag does not.

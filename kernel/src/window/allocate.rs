@@ -227,7 +227,7 @@ impl<'w, L: Link> World<'w, L> {
 }
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
-    /// What must be the same on all ranks, of elements of so many bytes in a piece of so many:
+    /// A number that must be the same on all ranks, from the bytes of an element and of the piece:
     /// ranks that agree on it have the same keys.
     pub(super) fn offer(&self, element: usize, bytes: u32) -> u64 {
         let Self { core, sync, .. } = self;
@@ -269,12 +269,12 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::Exposed`] while a request of the window is started; [`Error::EpochOpen`] while this
     /// rank holds a lock of it; [`Error::EpochAbandoned`]; [`Error::PeerLost`].
-    /// [`Error::Unmatched`] if notifications of it have come to this rank that no
-    /// request has matched (all that were sent before the barrier are seen): match them with
-    /// requests of this window, or [discard](Window::discard_notifications) them; other ranks'
-    /// windows are free then, and until this one is, the ranks cannot make another
-    /// ([`Error::Asymmetric`]). [`Error::QueueFull`] if what has arrived cannot be looked through,
-    /// since other windows' notifications fill the queue.
+    /// [`Error::Unmatched`] if notifications of it have reached this rank that no request has
+    /// matched (all that were sent before the barrier are seen): match them with requests of this
+    /// window, or [discard](Window::discard_notifications) them; other ranks' windows are free
+    /// then, and until this one is, the ranks cannot make another ([`Error::Asymmetric`]).
+    /// [`Error::QueueFull`] if the notifications that have arrived cannot be looked through, since
+    /// other windows' notifications fill the queue.
     ///
     /// The window is dropped then. [`freeing`](Self::freeing) keeps it, to try again.
     ///
@@ -363,7 +363,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         Ok(())
     }
 
-    /// Whether all notifications of this window that have arrived are matched.
+    /// `Ok` if all notifications of this window that have arrived are matched.
     fn all_matched(&self) -> Result<(), Error> {
         let (core, mut count) = (&self.core, 0_u32);
         let looked = core.world.sift(core.id, || {

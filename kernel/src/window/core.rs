@@ -1,4 +1,5 @@
-//! What of a window does not depend on its element.
+//! The part of a window that is the same for every element type: where the pieces lie, and which
+//! epochs are open.
 
 use core::cell::Cell;
 
@@ -17,9 +18,9 @@ pub(crate) mod cell {
     pub(crate) const LOCAL: u32 = 0;
     /// At rank 0: who has locked all pieces, and who some exclusively.
     pub(crate) const GLOBAL: u32 = 8;
-    /// Who came last to the queue for the rank's piece.
+    /// The rank that came last to the queue for this piece.
     pub(crate) const TAIL: u32 = 16;
-    /// Who comes behind this rank in the queue that it is in.
+    /// The rank that comes after this one in the queue that it is in.
     pub(crate) const NEXT: u32 = 24;
     /// How it stands with this rank in that queue.
     pub(crate) const TURN: u32 = 32;
@@ -31,25 +32,25 @@ pub(crate) mod cell {
     pub(crate) const BYTES: u32 = 64;
 }
 
-/// What of a window does not depend on its element, nor on how its epochs are signalled.
+/// The part of a window that is the same for every element type, and for every way of signalling.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Core<'w, L> {
-    // What the end of a request touches lies together: see `notify/request`.
+    // Fields that the end of a request touches lie together: see `notify/request`.
     pub(crate) world: &'w World<'w, L>,
     pub(crate) pieces: Pieces<'w>,
     pub(crate) key: Key,
-    /// Where the own piece begins in the key's memory, in bytes; a multiple of the line.
+    /// Where this rank's piece begins in the key's memory, in bytes; a multiple of the line.
     pub(crate) base: u32,
-    /// Length of the own piece, in bytes.
+    /// Length of this rank's piece, in bytes.
     pub(crate) bytes: u32,
-    /// Bytes between two indices of the own piece.
+    /// Bytes between two indices of this rank's piece.
     pub(crate) unit: u32,
     pub(crate) model: Model,
     /// Short data of notified puts may travel with their notifications.
     pub(crate) inline: Cell<bool>,
     pub(crate) id: u16,
-    /// What this rank's notifications of this window tell, with tag 0.
+    /// The immediate of this rank's notifications of this window, with tag 0.
     pub(crate) immediate: u32,
     /// Started requests that have lines.
     pub(crate) requested: Requested,
@@ -60,7 +61,7 @@ pub struct Core<'w, L> {
     pub(crate) abandoned: Cell<bool>,
     /// All ranks have left: what is missing to be free is this rank's own doing.
     pub(crate) left: Cell<bool>,
-    /// What the open exposure epoch exposes.
+    /// The lines that the open exposure epoch exposes.
     pub(crate) exposed: Cell<Lines>,
     /// This rank's epochs of passive targets.
     pub(crate) passive: Passive,
@@ -73,13 +74,12 @@ pub struct Core<'w, L> {
 pub(crate) enum Pieces<'w> {
     /// Everywhere as here.
     Same,
-    /// Per rank as the table says; and the own memory's mark that it is in a window.
+    /// Per rank as the table says; and the mark of this rank's memory that it is in a window.
     Table {
         words: &'w [Cell<u32>],
         claimed: &'w Cell<bool>,
     },
-    /// Nowhere: what is attached is the window. The own attachments, and what else a dynamic window
-    /// keeps.
+    /// A dynamic window has no piece: `words` lists the memory that this rank has attached.
     Attached {
         words: &'w [Cell<u32>],
         regions: u16,
@@ -108,7 +108,8 @@ const EVERYTHING: Lines = Lines {
     end: u32::MAX,
 };
 
-/// Whole lines of the own piece: start and end offset in bytes, from the start of the key's memory.
+/// Whole lines of this rank's piece: start and end offset in bytes, from the start of the key's
+/// memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
     pub(crate) start: u32,
@@ -116,7 +117,7 @@ pub(crate) struct Lines {
 }
 
 impl<L: Link> World<'_, L> {
-    /// Whether there is such a rank.
+    /// `Ok` if there is such a rank.
     pub(crate) fn check_rank(&self, rank: Rank) -> Result<(), Error> {
         if rank.get() < self.size() {
             Ok(())
@@ -173,7 +174,7 @@ impl<'w, L: Link> Core<'w, L> {
         }
     }
 
-    /// The own piece.
+    /// This rank's piece.
     pub(crate) fn own(&self) -> Piece {
         Piece {
             key: self.key,
@@ -211,7 +212,7 @@ impl<'w, L: Link> Core<'w, L> {
         Ok(self.immediate | tag.0)
     }
 
-    /// Offset of `count` elements of the own piece from `index` on.
+    /// Offset of `count` elements of this rank's piece from `index` on.
     pub(crate) fn offset<T>(&self, index: usize, count: usize) -> Result<u32, Error> {
         self.own().inside::<T>(index, count)
     }
@@ -247,7 +248,7 @@ impl<'w, L: Link> Core<'w, L> {
         }
     }
 
-    /// Makes own stores to these lines visible to peers.
+    /// Makes this rank's stores to these lines visible to peers.
     #[inline]
     pub(crate) fn publish(&self, lines: Lines) -> Result<(), Error> {
         if L::COHERENT {
@@ -268,7 +269,7 @@ impl<'w, L: Link> Core<'w, L> {
         }
     }
 
-    /// Makes peers' puts to these lines visible to own loads.
+    /// Makes peers' puts to these lines visible to this rank's loads.
     #[inline]
     pub(crate) fn refresh(&self, lines: Lines) -> Result<(), Error> {
         if L::COHERENT || lines.is_empty() {
@@ -313,12 +314,12 @@ impl<'w, L: Link> Core<'w, L> {
         }
     }
 
-    /// The lines of `bytes` bytes of the own piece that begin at offset `start`.
+    /// The lines of `bytes` bytes of this rank's piece that begin at offset `start`.
     pub(crate) fn lines(&self, start: u32, bytes: u32) -> Lines {
         Lines::covering(start, bytes, L::LINE, self.all().end)
     }
 
-    /// Whether own stores to one of `lines` could travel over what peers put there.
+    /// True if this rank's stores to one of `lines` could travel over what peers put there.
     pub(crate) fn is_exposed(&self, lines: Lines) -> bool {
         let epoch = self.exposure_open.get().then(|| self.exposed.get());
         self.model == Model::Separate
@@ -330,7 +331,7 @@ impl<'w, L: Link> Core<'w, L> {
 }
 
 impl Piece {
-    /// Offset of `count` elements from `index` on, which lie one behind the other; none if they do
+    /// Offset of `count` elements from `index` on, which lie one after the other; none if they do
     /// not lie inside.
     #[inline]
     pub(crate) fn fit<T>(self, index: usize, count: usize) -> Option<u32> {
@@ -341,13 +342,13 @@ impl Piece {
         fits.then(|| self.base.saturating_add(start as u32))
     }
 
-    /// Offset of `count` elements from `index` on, which lie one behind the other.
+    /// Offset of `count` elements from `index` on, which lie one after the other.
     pub(crate) fn inside<T>(self, index: usize, count: usize) -> Result<u32, Error> {
         let outside = || self.outside::<T>(index as u64, count as u64);
         self.fit::<T>(index, count).ok_or_else(outside)
     }
 
-    /// What is wrong with `count` elements from `index` on.
+    /// The error of `count` elements from `index` on.
     #[cold]
     fn outside<T>(self, index: u64, count: u64) -> Error {
         let (bytes, unit) = (u64::from(self.bytes), u64::from(self.unit));
@@ -378,13 +379,13 @@ impl Lines {
     /// None. No line of a piece that has any ends at 0.
     pub(crate) const NONE: Self = Self { start: 0, end: 0 };
 
-    /// Whether there are none.
+    /// True if there are none.
     #[inline]
     pub(crate) fn is_empty(self) -> bool {
         self.start >= self.end
     }
 
-    /// Whether there is a byte in both.
+    /// True if there is a byte in both.
     fn meets(self, other: Self) -> bool {
         self.start.max(other.start) < self.end.min(other.end)
     }
@@ -406,7 +407,7 @@ impl Lines {
     }
 }
 
-// ---- The lines of started requests: own stores there are refused until they end ----
+// ---- The lines of started requests: this rank's stores there are refused until they end ----
 
 /// How many started requests with lines a window takes.
 const REQUESTS: usize = 32;
@@ -456,8 +457,8 @@ impl Requested {
         (first.get().end == 0).then_some(first)
     }
 
-    /// A started request with `lines` has ended: own stores there are allowed again. Of equal ones,
-    /// any ends.
+    /// A started request with `lines` has ended: this rank's stores there are allowed again. Of
+    /// equal ones, any ends.
     pub(crate) fn close(&self, lines: Lines) {
         if lines.is_empty() {
             return;
@@ -477,7 +478,7 @@ impl Requested {
         first.set(Lines::NONE);
     }
 
-    /// Whether lines have the first place, or are none while that is free.
+    /// True if lines have the first place, or are none while that is free.
     #[inline]
     pub(crate) fn has_first(&self, lines: Lines) -> bool {
         let [first, ..] = &self.places;

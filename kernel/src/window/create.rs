@@ -17,11 +17,11 @@ use crate::{
 };
 
 impl<'w, L: Link> World<'w, L> {
-    /// Makes a window over bytes `range` of the own `memory`. Collective: all ranks call it in the
-    /// same order as other collectives, with the same element; memory, range and `unit` are each
-    /// rank's own.
+    /// Makes a window over bytes `range` of this rank's `memory`. Collective: all ranks call it in
+    /// the same order as other collectives, with the same element; memory, range and `unit` are
+    /// each rank's own.
     ///
-    /// Index i of the window is byte `i * unit` of the range; elements of one access lie one behind
+    /// Index i of the window is byte `i * unit` of the range; elements of one access lie one after
     /// the other from there. The range begins at a line. Accumulates need units that are multiples
     /// of the element's size ([`Error::UnitUnaligned`]); puts and gets do not. The memory is the
     /// window's until [`Window::free`], and holds what it held.
@@ -96,7 +96,7 @@ impl<'w, L: Link> World<'w, L> {
         called!(self);
         let options = options.into();
         let prepare = || self.prepare_over::<T, S>(memory, range, unit, options);
-        // What must be the same everywhere, then where the own piece lies.
+        // Words that must be the same everywhere, then where this rank's piece lies.
         let row = |window: &Window<'w, T, L, S>| {
             let Window { core, sync, .. } = window;
             let Piece {

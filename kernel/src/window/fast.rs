@@ -21,7 +21,7 @@
 //!
 //! # Invariants
 //! I1. A path that declines has changed nothing: or, of a lock, what the full path continues with.
-//! I2. What a fast path orders is what the full path orders: [`Fast`](flagpost_link::Fast).
+//! I2. A fast path orders all that the full path orders: [`Fast`](flagpost_link::Fast).
 
 use bytemuck::Pod;
 use flagpost_link::{Amo, Key, Link, Rank, Width};

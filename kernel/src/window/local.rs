@@ -1,4 +1,4 @@
-//! Access to the own piece of a window.
+//! Access of a rank to its own piece of a window.
 
 use bytemuck::Pod;
 use flagpost_link::Link;
@@ -6,7 +6,7 @@ use flagpost_link::Link;
 use super::fast;
 use crate::{Error, Model, Window};
 
-/// The own piece of a window, read and written through the cache (past it, in a window of the
+/// This rank's piece of a window, read and written through the cache (past it, in a window of the
 /// [unified](Model::Unified) model), element by element or in runs.
 ///
 /// Peers may write it at any time, so there is no slice of it. Loads of elements that a peer may be

@@ -1,4 +1,4 @@
-//! Own shared memory, for windows that are created over it or that it is attached to.
+//! Shared memory of a rank, for windows that are created over it or that it is attached to.
 
 use core::cell::Cell;
 
@@ -66,7 +66,7 @@ impl<'w, L: Link> Memory<'w, L> {
         self.bytes as usize
     }
 
-    /// Whether it has none.
+    /// True if it has none.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }

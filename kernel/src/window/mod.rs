@@ -18,7 +18,7 @@
 //!
 //! # Guarantee
 //! G1. An allocated window has the same number of elements on every rank, all zero at first. A
-//!     peer's piece has the same key as the own one, so no table of peers is kept. A created window
+//!     peer's piece has the same key as this rank's, so no table of peers is kept. A created window
 //!     starts with what its memory holds.
 //! G2. [`World::allocate`], [`World::create`] and [`World::dynamic`] fail on all ranks together,
 //!     and then change nothing. Where a budget runs out, a [`Making`](crate::Making) continues.
@@ -27,7 +27,7 @@
 //!
 //! # Coherence
 //! A piece is cached by its owner only ([`Local`]), in windows of the [separate](Model::Separate)
-//! model; peers access it past the caches. Who may touch it when:
+//! model; peers access it past the caches. The table says when each may touch it:
 //!
 //! | the owner            | its stores to the piece        | its loads                            |
 //! |----------------------|--------------------------------|--------------------------------------|
@@ -83,7 +83,7 @@ pub enum Kind {
     Allocated,
     /// Each rank's own.
     Created,
-    /// What each rank has attached.
+    /// The memory that each rank has attached.
     Dynamic,
 }
 
@@ -104,13 +104,13 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         }
     }
 
-    /// Indices of the own piece at which an element lies. The same on all ranks, unless the window
-    /// is created.
+    /// Indices of this rank's piece at which an element lies. The same on all ranks, unless the
+    /// window is created.
     pub fn len(&self) -> usize {
         self.core.own().len::<T>()
     }
 
-    /// Whether the own piece has no elements.
+    /// True if this rank's piece has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -155,7 +155,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         self.core.model
     }
 
-    /// The own piece.
+    /// This rank's piece.
     ///
     /// # Example
     /// ```
@@ -173,7 +173,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         Local::new(self)
     }
 
-    /// Byte offset of `count` elements of the own piece from `index` on.
+    /// Byte offset of `count` elements of this rank's piece from `index` on.
     pub(crate) fn offset(&self, index: usize, count: usize) -> Result<u32, Error> {
         self.core.offset::<T>(index, count)
     }
@@ -186,7 +186,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
                 len: range.end as u64,
             });
         };
-        // Both: each element at its index, and all of them as one access, which lie one behind the
+        // Both: each element at its index, and all of them as one access, which lie one after the
         // other.
         let last = match range.end.checked_sub(1) {
             Some(last) if count > 0 => self.offset(last, 1)?.saturating_add(size_of::<T>() as u32),
@@ -198,11 +198,12 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         Ok(self.core.lines(start, bytes))
     }
 
-    /// Whether data of this rank's notified puts may travel with their notifications, as they do at
-    /// first, if the link can do so: short data, and on some machines data of any length. They are
-    /// in place when the notification is matched, or when a flush has returned, and cost no store
-    /// of their own. Without, data are stored in place first. A matter of cost, of what a later put
-    /// of the same bytes must wait for, and of what a counter may overtake. For this rank only.
+    /// Sets whether data of this rank's notified puts may travel with their notifications, as they
+    /// do at first, if the link can do so: short data, and on some machines data of any length.
+    /// They are in place when the notification is matched, or when a flush has returned, and cost
+    /// no store of their own. Without, data are stored in place first. A matter of cost, of what a
+    /// later put of the same bytes must wait for, and of what a counter may overtake. For this rank
+    /// only.
     pub fn set_inline(&self, inline: bool) {
         self.core.inline.set(inline);
     }

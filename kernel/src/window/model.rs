@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | the owner's accesses ([`Local`](crate::Local)) | through its cache | past its cache |
 //! | what peers put is seen | when the epoch or request has ended | immediately; see below |
-//! | own stores while peers may put | are refused, or lose | are as good as peers' puts |
+//! | the owner's stores while peers may put | are refused, or lose | are as good as peers' puts |
 //! | `post`, a request's start, … | write lines back, drain | order earlier stores |
 //! | `wait`, a match, … | invalidate lines | nothing |
 //! | good for data that | are accessed often between epochs | pass through; flags, counters |
@@ -21,9 +21,9 @@
 //! [`Window::post_range`](crate::Window::post_range), or of the whole piece; of those, only what
 //! the cache holds costs anything. *Origin*: none. An origin's accesses go past its cache, so it
 //! has touched no line: there is nothing to write back at `complete`, nor to invalidate at `start`.
-//! (Accesses to the own piece go past the cache too: they are an origin's.)
+//! (Accesses of a rank to its own piece go past the cache too: they are an origin's.)
 
-/// Whether the owner of a piece caches it. See the table above.
+/// Does the owner of a piece cache it? See the table above.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Model {
@@ -34,12 +34,12 @@ pub enum Model {
     Unified,
 }
 
-/// What a window's maker decides; the same on all ranks. Made of its parts by `into`.
+/// The choices of a window's maker; the same on all ranks. Made of its parts by `into`.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Options<O = ()> {
     /// The signalling strategy's own options.
     pub strategy: O,
-    /// Whether pieces are cached.
+    /// Are pieces cached?
     pub model: Model,
 }
 

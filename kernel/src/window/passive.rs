@@ -15,7 +15,7 @@ pub(crate) const WRITER: u32 = 1 << 30;
 /// does not fit.
 const HOLDER: u32 = 0x3fff;
 
-/// What `rank` makes of a local word that is free.
+/// The value that `rank` gives to a local word that is free.
 const fn locked_by(rank: Rank) -> u32 {
     // u32 holds the sum.
     let number = (rank.get() as u32).wrapping_add(1);
@@ -37,7 +37,7 @@ pub(crate) enum Aside {
     No,
     /// It is counted in, and asks how many turns writers had.
     Asks,
-    /// It is counted in, and leaves: so many turns there were.
+    /// It is counted in, and leaves: the number of turns that there were.
     Leaves(u32),
     /// It has left, until there were more.
     Until(u32),
@@ -75,9 +75,9 @@ pub(crate) struct Passive {
     queued: Cell<bool>,
     /// An attempt to get that has read the clock in this call.
     pub(crate) is_timed: Cell<bool>,
-    /// What the next pause of an attempt is drawn from.
+    /// The number that the next pause of an attempt is drawn from.
     drawn: Cell<u16>,
-    /// What this rank makes of the word of a piece that it locks exclusively.
+    /// The value that this rank gives to the word of a piece that it locks exclusively.
     pub(crate) mark: u32,
     /// As a reader, where it stands.
     pub(crate) aside: Cell<Aside>,
@@ -108,12 +108,12 @@ impl Passive {
         drawn.wrapping_shr(8)
     }
 
-    /// Whether any target is locked or waited for.
+    /// True if any target is locked or waited for.
     pub(crate) fn any(&self) -> bool {
         self.count.get() > 0
     }
 
-    /// Whether none is locked or waited for: none exclusively, then.
+    /// True if none is locked or waited for: none exclusively, then.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         !self.any() & !self.waiting.get()
@@ -129,7 +129,7 @@ impl Passive {
         }
     }
 
-    /// Whether `target` is the only one, locked exclusively, with the first place, and none is
+    /// True if `target` is the only one, locked exclusively, with the first place, and none is
     /// waited for.
     #[inline(always)]
     pub(crate) fn is_only(&self, target: Rank) -> bool {
@@ -203,7 +203,7 @@ impl Passive {
         self.queued.set(self.queued.get() && !queued);
     }
 
-    /// Whether this rank is counted in the global word.
+    /// True if this rank is counted in the global word.
     pub(crate) fn is_registered(&self) -> bool {
         self.exclusive.get() > 0
     }
@@ -212,7 +212,7 @@ impl Passive {
         self.exclusive.set(self.exclusive.get().saturating_add(1));
     }
 
-    /// Whether it was the last.
+    /// True if it was the last.
     pub(crate) fn remove_exclusive(&self) -> bool {
         self.exclusive.set(self.exclusive.get().saturating_sub(1));
         self.exclusive.get() == 0

@@ -19,7 +19,7 @@ pub struct Peer<'a, 'w, T, L> {
 }
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
-    /// Whether [`Window::peer`] works here.
+    /// True if [`Window::peer`] works here.
     pub const DIRECT: bool = L::DIRECT;
 
     /// Direct access to `rank`'s piece.

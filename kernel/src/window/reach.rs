@@ -1,4 +1,4 @@
-//! What an epoch gives to its accesses.
+//! The services of an epoch to its accesses.
 
 use flagpost_link::{Link, Rank};
 
@@ -10,12 +10,12 @@ pub trait Reach<'w, L: Link + 'w> {
     /// The window.
     fn core(&self) -> &Core<'w, L>;
 
-    /// What indices of `target` are counted in.
+    /// The piece in which indices of `target` are counted.
     fn piece(&self, target: Rank) -> Result<Piece, Error> {
         self.core().piece(target)
     }
 
-    /// Whether `target` may be accessed at once; false if that takes more to say.
+    /// True if `target` may be accessed immediately; false if that takes more to say.
     fn admits(&self, target: Rank) -> bool;
 
     /// Waits until `target` may be accessed.

@@ -4,8 +4,8 @@
 //! # Guarantee
 //! G1. While a piece is locked exclusively nobody else has it locked, neither by itself nor among
 //!     all.
-//! G2. Who locks a piece finds what those did that unlocked it before.
-//! G3. What an origin did before [`Lock::flush`] is placed when that returns: others that may
+//! G2. A rank that locks a piece finds all that ranks did which unlocked it before.
+//! G3. All that an origin did before [`Lock::flush`] is placed when that returns: others that may
 //!     access it find it.
 //!
 //! # Steps
@@ -46,10 +46,10 @@
 //! | all; its unlock | 1; 1 | 4; 4 |
 //! | exclusive lock, the rank's first; its unlock, the last | 2; 2 | 8; 8 |
 //! | exclusive lock, a further one; its unlock, not the last | 1; 1 | 4; 4 |
-//! | queued lock | 3, and 2 own; behind others 4, and 2 own, and no remote look | 12; 16 |
-//! | its unlock | 3, and 1 own; with others behind it 3 to 4, and 1 own | 12; 16 |
+//! | queued lock | 3, and 2 local; after others 4, and 2 local, and no remote look | 12; 16 |
+//! | its unlock | 3, and 1 local; with others after it 3 to 4, and 1 local | 12; 16 |
 //!
-//! What a writer that waits adds, per word that readers have: for the writer 2, or 3 for the global
+//! A writer that waits adds, per word that readers have: for the writer 2, or 3 for the global
 //! word; for each reader that stands aside 3, and looks at the count of turns.
 //!
 //! # The queue
@@ -89,26 +89,27 @@
 //! the machine, a rank has that by chance.
 //!
 //! `tests/host/locks.rs` counts, in simulated time, how often others come first: of n ranks that
-//! lock again at once, n - 1 times at the most for a queued lock among such, 10 n times for an
+//! lock again immediately, n - 1 times at the most for a queued lock among such, 10 n times for an
 //! exclusive one, 4 n times for a writer among readers. `linux/tests/locks.rs` does the last on
 //! this machine.
 //!
-//! # The own piece
+//! # This rank's own piece
 //! Windows of the separate [model](crate::Model): a piece that peers access under locks is its
 //! owner's through [`Local`](crate::Local) only
 //! * while the owner has locked it (by itself or among all): loads see what was there when it was
 //!   locked; stores are published at unlock. Stores under a shared lock, and under one of all: to
 //!   lines that no peer puts to until then;
 //! * between two collective synchronizations without epochs of peers, with [`Window::sync`] before
-//!   the one that lets peers in, and behind the one that locks them out.
+//!   the one that lets peers in, and after the one that locks them out.
 //!
-//! Own stores tell nobody before the unlock, or what follows [`Window::sync`], does: whoever polls
-//! for them by gets may find one early, in a line that has left the cache on the chip's account,
-//! and neither older stores in other lines nor what came with notifications before. A word that
-//! peers are to poll is put ([`Rma::put`] to the own rank), or in a window of the unified model.
+//! A rank's own stores tell nobody before the unlock, or a call after [`Window::sync`], does: a
+//! rank that polls for them by gets may find one early, in a line that has left the cache on the
+//! chip's account, and neither older stores in other lines nor data that came with notifications
+//! before. A word that peers are to poll is put ([`Rma::put`] to this rank itself), or in a window
+//! of the unified model.
 //!
 //! A rank may lock its own piece while it has posted it, and post it while it holds that lock (MPI
-//! forbids both): own stores to lines that are exposed stay refused, so the unlock has nothing of
+//! forbids both): its stores to lines that are exposed stay refused, so the unlock has nothing of
 //! theirs to publish.
 //!
 //! Otherwise the owner's cache holds old lines, or dirty ones that are written back over peers'
@@ -150,7 +151,7 @@ use crate::{
 };
 use words::Words;
 
-/// What is locked, and how.
+/// The piece or pieces that are locked, and how.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Shared,
@@ -360,7 +361,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     }
 }
 
-/// What a call for a lock with a budget gives.
+/// The result of a call for a lock with a budget.
 pub type Locked<'e, 'w, T, L> = Result<Lock<'e, 'w, T, L>, Unfinished<Locking<'e, 'w, T, L>>>;
 
 /// How far a lock has come.
@@ -390,7 +391,7 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
         }
     }
 
-    /// Whether the own piece is locked.
+    /// True if this rank's piece is locked.
     fn owns(&self) -> bool {
         let words = &self.words;
         words.kind == Kind::All || words.target() == words.core.world.rank()
@@ -487,8 +488,8 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
 
 impl<L: Link> Drop for Hold<'_, '_, L> {
     fn drop(&mut self) {
-        // A lock that is dropped while it is held is a mistake, which the window shows; peers go on
-        // all the same.
+        // A lock that is dropped while it is held is a mistake, which the window shows; peers
+        // continue all the same.
         let mistake = matches!(self.phase, Phase::Held | Phase::Releasing);
         if self.phase != Phase::Done && (self.release().is_err() || mistake) {
             let core = self.words.core;
@@ -525,11 +526,11 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
         self.wait()
     }
 
-    /// Waits for the lock. What was taken before stays taken. A call that was refused begins anew,
+    /// Waits for the lock. Words that were taken stay taken. A call that was refused begins anew,
     /// and may be refused again.
     ///
     /// # Errors
-    /// Those of the call for the lock. What was taken is taken back.
+    /// Those of the call for the lock. Words that were taken are given back.
     #[track_caller]
     pub fn wait(mut self) -> Result<Lock<'e, 'w, T, L>, Error> {
         called!(self.hold.words.core.world);
@@ -573,8 +574,8 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
         self.wait_within(Budget::ZERO)
     }
 
-    /// Takes back what was taken: it is as if the lock had not been asked for. Waits for nobody but
-    /// for the words' own locks, and for whoever is just coming to the same queue.
+    /// Gives back all that was taken: it is as if the lock had not been asked for. Waits for nobody
+    /// but for the words' own locks, and for a rank that is just joining the same queue.
     ///
     /// # Errors
     /// [`Error::PeerLost`].
@@ -623,7 +624,8 @@ impl<'w, T: Pod, L: Link> Reach<'w, L> for Lock<'_, 'w, T, L> {
 impl<'w, T: Pod, L: Link> Rma<'w, T, L> for Lock<'_, 'w, T, L> {}
 
 impl<T, L: Link> Lock<'_, '_, T, L> {
-    /// Whether `target`'s piece is locked, and that is known at once: else it may be one of all.
+    /// True if `target`'s piece is locked, and that is known immediately: else it may be one of
+    /// all.
     #[inline]
     pub(crate) fn is_of(&self, target: Rank) -> bool {
         self.hold.words.usual == target
@@ -689,7 +691,7 @@ pub struct Unlocking<'e, 'w, L: Link> {
 }
 
 impl<L: Link> Unlocking<'_, '_, L> {
-    /// Waits until the lock is given back. What was given back before is not given back again.
+    /// Waits until the lock is given back. Earlier steps are not repeated.
     ///
     /// # Errors
     /// [`Error::PeerLost`].
@@ -718,8 +720,8 @@ impl<L: Link> Unlocking<'_, '_, L> {
         }
     }
 
-    /// Whether the lock is given back, without waiting: [`wait_within`](Self::wait_within) with a
-    /// budget of 0.
+    /// Gives the lock back as far as that takes no waiting: [`wait_within`](Self::wait_within) with
+    /// a budget of 0.
     ///
     /// # Errors
     /// Those of [`wait_within`](Self::wait_within).

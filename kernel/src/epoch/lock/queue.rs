@@ -6,21 +6,22 @@
 //!   next, and watches its own turn until that has come. Then it takes the words.
 //! * Unlock: the origin gives the words back, and passes the turn on.
 //! * Pass on: if no rank is next, the tail changes from this rank to none. Otherwise, or if the
-//!   tail is another rank: own turn becomes idle, the next rank's turn changes from waiting to
-//!   come. A next rank that has given up is passed over: the origin does the same for that rank's
-//!   turn.
-//! * Give up: own turn changes from waiting to gone. If the turn has come meanwhile, pass it on.
+//!   tail is another rank: this rank's turn becomes idle, the next rank's turn changes from
+//!   `WAITING` to `COME`. A next rank that has given up is passed over: the origin does the same
+//!   for that rank's turn.
+//! * Give up: this rank's turn changes from waiting to gone. If the turn has come meanwhile, pass
+//!   it on.
 //!
 //! # Invariants
 //! I1. A rank is in one queue of a window at a time: it has one `next` and one turn. One that gave
 //!     up is in it until it was passed over.
 //! I2. Only the first of a queue takes the words.
 //!
-//! # Who is named
-//! A rank knows its neighbours in the queue, not who is further away: a lock that runs out of its
-//! budget names the rank it stands behind, which has the lock, or waits for it too (and names the
-//! one before it), or has given up. An unlock that does, names the last one that had come when the
-//! rank behind should have told. It is that one, if only one had come.
+//! # Ranks that are named
+//! A rank knows its neighbours in the queue, not the ranks further away: a lock that runs out of
+//! its budget names the rank it stands behind, which has the lock, or waits for it too (and names
+//! the one before it), or has given up. An unlock that does, names the last one that had come when
+//! the rank after it should have told. It is that one, if only one had come.
 //!
 //! # Source
 //! Mellor-Crummey and Scott 1991; leaving it early as in Scott and Scherer 2001.
@@ -44,18 +45,17 @@ enum Place {
     Out,
     /// Its turn is waiting, its next perhaps not cleared.
     Ready,
-    /// It can come to the queue.
+    /// It can join the queue.
     Clear,
     /// It has come, and this rank, which was last, has not been told.
     Behind(Rank),
-    /// It waits behind this rank.
+    /// It waits for this rank.
     Waiting(Rank),
     /// It is first.
     First,
     /// It is first, and passes on the turn of this rank, which is its own or has given up.
     Passing(Rank),
-    /// As above; somebody has come behind it and has not told. The last of those that had come
-    /// then.
+    /// As above; a rank has come after it and has not told. The last of those that had come then.
     Awaiting(Rank, Rank),
     /// As above; it was found out who is next.
     Next(Rank, Rank),
@@ -80,7 +80,7 @@ pub(crate) enum Step {
 }
 
 impl Queue {
-    /// Whether this rank is not in it.
+    /// True if this rank is not in it.
     pub(super) fn is_out(&self) -> bool {
         self.0 == Place::Out
     }
@@ -97,7 +97,7 @@ impl Queue {
             (Step::Tell, Place::Behind(before)) => Place::Waiting(before),
             (Step::GiveUp, _) if old == WAITING => Place::Out,
             (Step::GiveUp, _) => Place::First,
-            // Nobody was behind `rank`: its turn ends, and nobody is told.
+            // Nobody had come after `rank`: its turn ends, and nobody is told.
             (Step::Close, Place::Passing(rank)) if rank_of(old) == Some(rank) => {
                 Place::Next(rank, rank)
             }
@@ -125,7 +125,7 @@ const fn rank_of(cell: u32) -> Option<Rank> {
     }
 }
 
-/// What is waited for is up to `rank`, as far as is known.
+/// A wait that `rank` must end, as far as is known.
 fn in_line(rank: Rank) -> Timeout {
     Timeout {
         waiting: Waiting::Queue,
@@ -138,7 +138,7 @@ impl<L: Link> Words<'_, '_, L> {
         self.step(rank, cell, amo, WordStep::Queue(step))
     }
 
-    /// Waits until the own turn is as it should be. Else: it `waits` for that.
+    /// Waits until this rank's turn is as it should be. Else: it `waits` for that.
     fn watch(&mut self, waits: Timeout, arrived: impl Fn(u32) -> bool) -> Result<u32, Error> {
         let cell = cell::TURN;
         let (world, key) = (self.core.world, self.core.cells);
@@ -153,7 +153,7 @@ impl<L: Link> Words<'_, '_, L> {
         self.looked(value)
     }
 
-    /// Comes to the queue, and waits until it is first.
+    /// Joins the queue, and waits until it is first.
     pub(super) fn line_up(&mut self) -> Result<(), Error> {
         let me = self.core.world.rank();
         loop {
@@ -199,7 +199,7 @@ impl<L: Link> Words<'_, '_, L> {
     /// it.
     #[inline]
     pub(super) fn leave_queue(&mut self) -> Result<(), Error> {
-        // Where caches are kept in step no look is under way.
+        // Where caches are kept in step no look is in flight.
         if L::COHERENT && matches!(self.queue.0, Place::Out) {
             return Ok(());
         }
@@ -254,7 +254,7 @@ impl<L: Link> Words<'_, '_, L> {
         }
     }
 
-    /// Finds who comes behind `rank`, or closes the queue.
+    /// Finds the rank that comes after `rank`, or closes the queue.
     fn find_next(&mut self, rank: Rank) -> Result<(), Error> {
         if let Some(next) = self.next_of(rank)? {
             self.queue.0 = Place::Next(rank, next);
@@ -268,8 +268,8 @@ impl<L: Link> Words<'_, '_, L> {
         Ok(())
     }
 
-    /// Waits until whoever has come behind `rank` has told so. That is `last`, unless it came
-    /// behind others that had come behind `rank`: of these nothing is known but what they tell.
+    /// Waits until the rank that has come after `rank` has told so. That is `last`, unless others
+    /// had come before it: they are not known before they tell.
     fn await_next(&mut self, rank: Rank, last: Rank) -> Result<(), Error> {
         let next = self
             .core
@@ -280,7 +280,7 @@ impl<L: Link> Words<'_, '_, L> {
         Ok(())
     }
 
-    /// Who is known to come behind `rank`.
+    /// The rank that is known to come after `rank`.
     fn next_of(&mut self, rank: Rank) -> Result<Option<Rank>, Error> {
         let (world, key) = (self.core.world, self.core.cells);
         self.look_at(rank, cell::NEXT);

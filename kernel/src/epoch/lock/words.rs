@@ -35,8 +35,8 @@ const BETWEEN_LOOKS: u32 = 4;
 /// Attempts that are counted: the pause gets no shorter than between looks.
 const MOST_FAILED: u8 = 3;
 
-/// What a lock has taken, and how it takes more. All steps can be repeated: what was done is not
-/// done again.
+/// The words that a lock has taken, and the steps that take more. All steps can be repeated: none
+/// is done twice.
 #[derive(Debug)]
 pub(crate) struct Words<'e, 'w, L: Link> {
     pub(crate) core: &'e Core<'w, L>,
@@ -50,7 +50,7 @@ pub(crate) struct Words<'e, 'w, L: Link> {
     pub(crate) registered: bool,
     /// It counts on this rank's other exclusive locks to be there, and is counted among them.
     counted: bool,
-    /// What stands in the way, after an attempt that must be taken back.
+    /// The word that stands in the way, after an attempt that must be taken back.
     pub(crate) blocked: Option<Word>,
     /// How many attempts failed.
     failed: u8,
@@ -68,7 +68,7 @@ pub(crate) enum Word {
     Local,
 }
 
-/// What an atomic operation means when it is done.
+/// The meaning of an atomic operation when it is done.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Step {
     /// Of an exclusive lock: it takes a word that holds this.
@@ -89,7 +89,7 @@ pub(crate) enum Step {
     Look,
 }
 
-/// Whether this rank, as a writer, keeps readers out of `word`.
+/// The wish of this rank, as a writer, to keep readers out of `word`.
 fn wants<'c, L>(core: &'c Core<'_, L>, word: Word) -> &'c Cell<Want> {
     let [local, global] = &core.passive.wants;
     match word {
@@ -134,7 +134,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
 
     // ---- Steps ----
 
-    /// Does `amo`, or goes on with it, and notes that it was done. Its former value.
+    /// Does `amo`, or continues it, and notes that it was done. Gives the former value.
     #[inline(always)]
     pub(super) fn step(
         &mut self,
@@ -163,7 +163,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Ok(self.answered(old)? as u32)
     }
 
-    /// What came of what has begun: there is nothing left to go on with, if it was answered.
+    /// Passes on the answer of an operation: nothing is left to continue, if it was answered.
     fn answered<T>(&mut self, found: Result<T, Error>) -> Result<T, Error> {
         if found.is_ok() || !self.op.is_under_way() {
             self.begun = None;
@@ -224,7 +224,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     }
 
     /// An attempt at `word` failed, where there are `readers`, or a writer that waits.
-    // What a lock takes at once stays in registers: its address is not taken here.
+    // A lock that is taken immediately stays in registers: its address is not taken here.
     #[cold]
     #[inline(never)]
     fn note_readers(core: &Core<'w, L>, word: Word, readers: u32) {
@@ -242,7 +242,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    /// A look has no effect: who looks there again goes on with it.
+    /// A look has no effect: the next look there continues it.
     #[cold]
     #[inline(never)]
     fn conclude_long(&mut self, begun: (Rank, u32, Amo, Step)) -> Result<(), Error> {
@@ -253,10 +253,10 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Ok(())
     }
 
-    /// A look at a cell begins, or goes on where the budget of an earlier call ran out: however
+    /// A look at a cell begins, or continues where the budget of an earlier call ran out: however
     /// short budgets are, its answer is there in the end.
     pub(super) fn look_at(&mut self, rank: Rank, cell: u32) {
-        // Where caches are kept in step it has come to an end when it returns.
+        // Where caches are kept in step it has ended when it returns.
         if L::COHERENT {
             return;
         }
@@ -268,7 +268,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    /// What came of a look.
+    /// Passes on the answer of a look.
     pub(super) fn looked<T>(&mut self, found: Result<T, Error>) -> Result<T, Error> {
         if L::COHERENT {
             found
@@ -277,7 +277,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    /// Nobody goes on with a look.
+    /// Nobody continues a look.
     pub(super) fn drop_look(&mut self) {
         if let Some((.., Step::Look)) = self.begun {
             self.core.world.link().abandon(&self.op);
@@ -285,7 +285,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    /// Reads a word until it is free, with pauses in between that get longer. What it holds then.
+    /// Reads a word until it is free, with pauses in between that get longer. Gives its value then.
     fn until(
         &mut self,
         rank: Rank,
@@ -577,7 +577,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         Ok(())
     }
 
-    /// Whether the global word has this lock, or another exclusive one of this rank. On the latter
+    /// True if the global word has this lock, or another exclusive one of this rank. On the latter
     /// it counts from now on: that one does not take the word along when it goes.
     #[inline(always)]
     fn is_registered(&mut self) -> bool {

@@ -93,7 +93,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Reach<'w, L> for Access<'_, 'w, T,
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Rma<'w, T, L> for Access<'_, 'w, T, L, S> {}
 
 impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
-    /// Whether `target` has posted, so that an access to it would not wait. Does not wait.
+    /// True if `target` has posted, so that an access to it would not wait. Does not wait.
     ///
     /// If it has not, takes notifications from the link, if there is room, so that a loop round
     /// this call keeps nobody waiting.
@@ -139,7 +139,7 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
         Ok(false)
     }
 
-    /// Waits until all targets have posted: right behind [`Window::start`], that makes the epoch
+    /// Waits until all targets have posted: right after [`Window::start`], that makes the epoch
     /// *immediate* in the sense of [PSCW-SCC]'s Table I. No access needs it, and as a rule it only
     /// costs overlap: without it, `start` is *trigger-only*, and each access waits for its own
     /// target. Tells nobody.
@@ -167,12 +167,11 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     /// posted: so a target's post must not depend on another target's `wait`.
     ///
     /// # Errors
-    /// [`Error::PeerLost`] naming a target that is lost, or another rank at which what was put came
-    /// to nothing: as a rule all others have been told, and the epoch has ended. What was put at
-    /// the lost one is nowhere; of several, the first is named. [`Error::PeerLeft`]. Only where a
-    /// target could not be waited for, since the link ends all waits once it knows a rank to be
-    /// lost, is the epoch abandoned. A survivor that still wants it takes
-    /// [`completing`](Self::completing).
+    /// [`Error::PeerLost`] naming a target that is lost, or another rank at which puts failed: as a
+    /// rule all others have been told, and the epoch has ended. Puts at the lost one are nowhere;
+    /// of several, the first is named. [`Error::PeerLeft`]. Only where a target could not be waited
+    /// for, since the link ends all waits once it knows a rank to be lost, is the epoch abandoned.
+    /// A survivor that still wants it takes [`completing`](Self::completing).
     ///
     /// # Example
     /// ```
@@ -250,7 +249,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
         }
     }
 
-    /// Whether the epoch has ended, without waiting: [`wait_within`](Self::wait_within) with a
+    /// Ends the epoch as far as that takes no waiting: [`wait_within`](Self::wait_within) with a
     /// budget of 0.
     ///
     /// # Errors
@@ -307,7 +306,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
                     point!("pscw.complete.told", self.told = self.told.wrapping_add(1));
                 }
             };
-            // For the proof only: told first, posts retired behind it.
+            // For the proof only: told first, posts retired after it.
             else {
                 for &target in self.targets.ranks() {
                     self.side.await_post(target)?;
@@ -359,7 +358,7 @@ impl Lost {
         Ok(())
     }
 
-    /// Behind the last one: fails, once, if any was kept.
+    /// Called after the last target. Returns the first loss that was recorded, once.
     #[inline(always)]
     pub(super) fn report(&mut self, link: &impl Link) -> Result<(), Error> {
         if self.0 == Self::NOBODY.0 {
@@ -394,8 +393,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Side<'_, 'w, L, S> {
             .for_room(full)
             .retry(|| step().inspect_err(note));
         if told.is_ok() || busy.get() {
-            // The answer that is under way would be taken for the next one's: going on waits for
-            // it, or for its failure.
+            // The answer that is in flight would be taken for the next one's: the next attempt
+            // waits for it, or for its failure.
             return told;
         }
         lost.note(peer, told)

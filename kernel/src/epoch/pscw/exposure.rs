@@ -14,7 +14,7 @@ use super::{Side, Strategy, access::Lost, transient};
 use crate::{Budget, Error, Group, Ranks, Timeout, Unfinished, Waiting, Window, window::Lines};
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
-    /// Opens an exposure epoch: the ranks of `origins` may access the own piece until they
+    /// Opens an exposure epoch: the ranks of `origins` may access this rank's piece until they
     /// complete.
     ///
     /// Writes the piece's dirty lines back, if they are cached. Waits for nothing but the origins'
@@ -84,8 +84,9 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     }
 
     /// [`post`](Window::post), for origins that access the elements `range` only: no other line is
-    /// written back, invalidated at [`Exposure::wait`], or closed to own stores. That they keep to
-    /// it is the program's promise: accesses to other lines are not refused, and may be lost there.
+    /// written back, invalidated at [`Exposure::wait`], or closed to this rank's stores. The
+    /// program promises that they keep to it: accesses to other lines are not refused, and may be
+    /// lost there.
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::EpochOpen`], [`Error::EpochAbandoned`],
@@ -145,7 +146,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     }
 }
 
-/// What a post with a budget gives.
+/// The result of a post with a budget.
 pub type Posted<'e, 'w, L, S> = Result<Exposure<'e, 'w, L, S>, Unfinished<Posting<'e, 'w, L, S>>>;
 
 /// The next step of a post.
@@ -165,7 +166,7 @@ enum Phase {
 #[must_use = "dropping this abandons the exposure epoch"]
 pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
     side: Side<'e, 'w, L, S>,
-    /// What is exposed.
+    /// The lines that are exposed.
     lines: Lines,
     origins: Group<'e>,
     /// How many origins have been told.
@@ -282,7 +283,7 @@ pub struct Exposure<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
-    /// Waits until all origins have completed. Then their puts are seen by own loads.
+    /// Waits until all origins have completed. Then their puts are seen by this rank's loads.
     ///
     /// # Errors
     /// [`Error::PeerLost`], [`Error::PeerLeft`]: the epoch is abandoned. A survivor that still
@@ -327,7 +328,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
         }
     }
 
-    /// Whether all origins have completed; if so the epoch has ended, as by [`Exposure::wait`], and
+    /// True if all origins have completed; if so the epoch has ended, as by [`Exposure::wait`], and
     /// only needs to be dropped. Does not wait.
     ///
     /// # Errors
@@ -375,7 +376,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
         sync.completed(core.world.link(), &self.origins, &self.completed)
     }
 
-    /// What is waited for.
+    /// The ranks that the epoch waits for.
     fn late(&self) -> Timeout {
         let Side { core, sync } = self.side;
         Timeout {
@@ -403,7 +404,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
         Ok(())
     }
 
-    /// Behind the last completion.
+    /// Called after the last completion.
     fn end(&mut self) -> Result<(), Error> {
         let core = self.side.core;
         // REFRESH: G1: after the completions were seen; a core may fetch lines ahead at any time

@@ -7,7 +7,7 @@
 //! | call | per peer |
 //! |---|---|
 //! | `post` | 4: lock, load, store, unlock at the origin |
-//! | `complete` | 4 at the own registers and vector, 4 at the target |
+//! | `complete` | 4 at its own registers and vector, 4 at the target |
 //! | `start`, `wait` | none |
 //!
 //! # Memory per rank and window

@@ -14,7 +14,7 @@
 //! own, a post takes one attempt.
 //!
 //! # Choosing k
-//! At least as many as posts can be under way to a rank at the same time: those that it has not
+//! At least as many as posts can be in flight to a rank at the same time: those that it has not
 //! retired, of this epoch and early ones of the next. A post beyond that waits for an entry, within
 //! its budget; an origin that waits for just that post waits as long.
 //!
@@ -24,7 +24,7 @@
 //! | call | per peer |
 //! |---|---|
 //! | `post` | 1 atomic, and 1 for each entry that was found taken: at most k before it waits |
-//! | `complete` | 1 atomic at the target, 1 at the own list; and one fence in all |
+//! | `complete` | 1 atomic at the target, 1 at its own list; and one fence in all |
 //! | `start`, `wait` | none |
 //!
 //! An origin polls the entries of its own list in turn, and each that holds a post once.
@@ -36,7 +36,7 @@
 //! # Invariants
 //! I1. An entry holds 0 or the number of a rank, plus 1. It leaves 0 by a claim, and comes back to
 //!     it by its owner alone, when the post is retired.
-//! I2. A rank is in a list at most once: it posts again only behind a completion, which follows the
+//! I2. A rank is in a list at most once: it posts again only after a completion, which follows the
 //!     retirement.
 //!
 //! # Source
@@ -62,7 +62,7 @@ const ADMITTED: u32 = 1 << 31;
 /// Bytes of a cell.
 const CELL: u32 = 8;
 
-/// What the completion counter holds before the first completion: the second wraps around.
+/// The value of the completion counter before the first completion: the second wraps around.
 const FIRST: u32 = 0_u32.wrapping_sub(2);
 
 /// The strategy for few neighbours among many ranks. Its option is k, the number of entries: see
@@ -71,21 +71,21 @@ const FIRST: u32 = 0_u32.wrapping_sub(2);
 pub struct MatchingList<'w> {
     /// The list, then the completion counter.
     cells: Key,
-    /// Per own entry: what was found there and not retired, or 0. Posts of other targets than those
-    /// that are waited for are found, too: they are only admitted when an epoch asks for them.
+    /// Per entry of this rank: the number that was found there and not retired, or 0. Posts of
+    /// other targets than those that are waited for are found, too: they are only admitted when an
+    /// epoch asks for them.
     found: &'w [Cell<u32>],
     /// Per place in a group of origins: where this rank's last post went. A hint.
     places: &'w [Cell<u32>],
-    /// The own entry to look at next.
+    /// The entry of this rank to look at next.
     next: Cell<u16>,
     /// How many entries the present post has found taken.
     taken: Cell<u16>,
-    /// What the completion counter comes to when all is completed, and what it was when last looked
-    /// at.
+    /// The completion counter's value when all is completed, and its value at the last look.
     expected: Cell<u32>,
     seen: Cell<u32>,
-    /// Operations that may be under way. A window has one epoch of each kind at a time, and its
-    /// calls go on where they stopped.
+    /// Operations that may be in flight. A window has one epoch of each kind at a time, and its
+    /// calls continue where they stopped.
     claiming: Op,
     looking: Op,
     freeing: Op,
@@ -93,7 +93,7 @@ pub struct MatchingList<'w> {
     counting: Op,
 }
 
-/// What rank `rank` writes into an entry.
+/// The number that `rank` writes into an entry.
 const fn number(rank: Rank) -> u32 {
     // u32 holds the sum.
     (rank.get() as u32).wrapping_add(1)
@@ -114,14 +114,14 @@ impl MatchingList<'_> {
         offset(self.entries())
     }
 
-    /// Which own entry holds `target`'s post, of those admitted.
+    /// The entry of this rank that holds `target`'s post, of those admitted.
     fn entry_of(&self, target: Rank) -> Option<u16> {
         let number = number(target) | ADMITTED;
         let place = self.found.iter().position(|found| found.get() == number);
         place.and_then(|place| u16::try_from(place).ok())
     }
 
-    /// The entry `distance` behind `first`, going round.
+    /// The entry `distance` after `first`, going round.
     fn place(&self, first: u16, distance: u16) -> u16 {
         let sum = u32::from(first).wrapping_add(u32::from(distance));
         let entry = sum.checked_rem(u32::from(self.entries()));
@@ -192,7 +192,7 @@ impl<'w, L: Link> Strategy<'w, L> for MatchingList<'w> {
     fn clear(&self, world: &World<'w, L>) -> Result<(), Error> {
         let link = world.link();
         let put = |at, value: u64| {
-            // What this rank has heard of may have to come first.
+            // Data that this rank has heard of may have to come first.
             world
                 .wait()
                 .retry(|| link.put(link.rank(), self.cells, at, &value.to_le_bytes()))

@@ -1,13 +1,13 @@
 //! Post–start–complete–wait: targets expose their pieces to named origins for one epoch.
 //!
 //! # Guarantee
-//! G1. What an origin `put` before `complete` is seen by the target after `wait`.
-//! G2. What the target stored before `post` is seen by the origin's `get`, after `start`.
+//! G1. A put of an origin before `complete` is seen by the target after `wait`.
+//! G2. A store of the target before `post` is seen by the origin's `get`, after `start`.
 //! G3. No put or get reaches a target before its `post` or after the origin's `complete`.
 //!
 //! Nothing else is ordered: two puts within one epoch are not.
 //!
-//! # Who does what
+//! # Steps
 //! ```text
 //!   target                                   origin
 //!   post(origins) → Exposure                 start(targets) → Access
@@ -24,10 +24,10 @@
 //! |------------|--------|----------------------------------------------------------------------|
 //! | `post`     | target | publish the lines; expect the origins; tell each origin              |
 //! | `start`    | origin | nothing                                                              |
-//! | first access | origin | until the target has told: poll own words                          |
+//! | first access | origin | until the target has told: poll its own words                      |
 //! | `complete` | origin | for each target: until it has told: poll; retire its post. Order the |
 //! |            |        | puts. Then tell each target                                          |
-//! | `wait`     | target | until all origins have told: poll own words; refresh the lines       |
+//! | `wait`     | target | until all origins have told: poll its own words; refresh the lines   |
 //!
 //! # Strategies
 //! How a rank tells another is the window's [`Strategy`]:
@@ -35,8 +35,8 @@
 //! | strategy | `post`, per origin | `complete`, per target | memory per rank |
 //! |---|---|---|---|
 //! | [`EpochSlots`], the default | 1 remote store | 1 remote store | 8 p bytes |
-//! | [`MatchVector`], as published | 4 remote accesses | 4 remote, 4 own | p / 8 + 4 bytes |
-//! | [`MatchingList`] | 1 remote atomic, at most k | 1 remote atomic, 1 own | 8 k + 8 bytes |
+//! | [`MatchVector`], as published | 4 remote accesses | 4 remote, 4 local | p / 8 + 4 bytes |
+//! | [`MatchingList`] | 1 remote atomic, at most k | 1 remote atomic, 1 local | 8 k + 8 bytes |
 //!
 //! [`MatchVector`] needs remote words under locks. [`MatchingList`] is for few neighbours. It needs
 //! k: the most posts that are in flight to a rank.
@@ -45,8 +45,8 @@
 //! access.
 //!
 //! # Invariants
-//! I1. A post is retired before its target is told of the completion. The target may post again at
-//!     once; a retirement that came later would lose that post.
+//! I1. A post is retired before its target is told of the completion. The target may post again
+//!     immediately; a retirement that came later would lose that post.
 //! I2. The target expects its origins before any of them is told of the post.
 //! I3. Between `post` and `wait` the target's cache holds no dirty line of what it has exposed: the
 //!     piece, or the range given to `post_range`.
@@ -123,7 +123,7 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Side<'e, 'w, L, S> {
     }
 }
 
-/// What is waited for at `target`.
+/// A wait for `target`'s post.
 fn no_post(target: Rank) -> Timeout {
     Timeout {
         waiting: Waiting::Post,

@@ -1,4 +1,4 @@
-//! What the ways of signalling have in common.
+//! The ways of signalling, as the epochs see them.
 
 use core::{cell::Cell, fmt::Debug};
 
@@ -11,10 +11,10 @@ use crate::{Error, Group, Missing, Waiting, World};
 ///
 /// Calls that are refused for the moment have changed nothing and are repeated.
 pub trait Strategy<'w, L: Link>: Sized + Debug {
-    /// What its user decides.
+    /// The user's choices.
     type Options: Copy;
 
-    /// What a post waits for that is refused as [`Refusal::Full`].
+    /// The wait of a post that is refused as [`Refusal::Full`].
     const FULL: Waiting = Waiting::RingSpace;
 
     /// Takes what the window needs. Does not wait. On failure nothing is taken.
@@ -38,7 +38,7 @@ pub trait Strategy<'w, L: Link>: Sized + Debug {
 
     // ---- The origin's side ----
 
-    /// Whether [`Strategy::posted`] has found `target`'s post since it was last retired.
+    /// True if [`Strategy::posted`] has found `target`'s post since it was last retired.
     fn admitted(&self, target: Rank) -> bool;
 
     /// Looks for `target`'s post. If it is there, what `target` published before can be read.
@@ -79,13 +79,13 @@ pub trait Strategy<'w, L: Link>: Sized + Debug {
     /// The link's; [`Refusal::Full`] (transient) if there is no room for the post.
     fn post(&self, link: &L, origin: Rank, nth: u16) -> Result<(), Refusal>;
 
-    /// Whether all of `origins` have completed. `done` is how many of them were found to have, so
+    /// True if all of `origins` have completed. `done` is how many of them were found to have, so
     /// far.
     ///
     /// # Errors
     /// The link's.
     fn completed(&self, link: &L, origins: &Group<'_>, done: &Cell<u16>) -> Result<bool, Refusal>;
 
-    /// Who has not completed, as far as it can be told.
+    /// The ranks that have not completed, as far as it can be told.
     fn missing(&self, link: &L, origins: &Group<'_>, done: u16) -> Missing;
 }

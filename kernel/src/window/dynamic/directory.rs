@@ -17,7 +17,7 @@ pub(super) struct Directory {
     ranks: u16,
 }
 
-/// What an attach or a detach changes: a region, for some memory.
+/// The subject of an attach or a detach: a region, for some memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Attach(u16, Key),
@@ -81,7 +81,7 @@ impl Directory {
     }
 }
 
-/// What a region's name cell holds: never 0.
+/// The value of a region's name cell: never 0.
 pub(super) fn name(number: u32, bytes: u32) -> u64 {
     u64::from(number).wrapping_shl(u32::BITS) | u64::from(bytes)
 }
@@ -97,7 +97,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
             .ask(|op| world.link().amo(rank, core.key, offset, amo, width, op))
     }
 
-    /// Changes an own cell.
+    /// Changes a cell of this rank.
     pub(super) fn own(&self, field: Field, amo: Amo) -> Result<(), Error> {
         self.set(self.window.core.world.rank(), field, amo)
     }
@@ -145,7 +145,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         Ok(())
     }
 
-    /// Attach or detach `change` of a region begins, or goes on where its budget ran out.
+    /// Attach or detach `change` of a region begins, or continues where its budget ran out.
     pub(super) fn enter(&self, change: Change) {
         if self.change.replace(Some(change)) != Some(change) {
             self.named.set(0);
@@ -167,7 +167,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         }
     }
 
-    /// What the own `told` holds, if not `seen`.
+    /// The value of this rank's `told`, if not `seen`.
     pub(super) fn told_since(&self, seen: u32) -> Result<Option<u32>, Error> {
         let core = &self.window.core;
         let world = core.world;

@@ -4,8 +4,8 @@
 //! G1. An access by a [`Displacement`] reaches the memory that it was given for, or is refused:
 //!     never what was attached in its place later, unless its region has had 2^24 - 1 attachments
 //!     since: then numbers come again.
-//! G2. Whoever learns of a [detach](DynamicWindow::detach) (by whatever orders memory: an epoch, a
-//!     barrier, a notification) and accesses that memory afterwards is refused.
+//! G2. A rank that learns of a [detach](DynamicWindow::detach) (by whatever orders memory: an
+//!     epoch, a barrier, a notification) and accesses that memory afterwards is refused.
 //! G3. Attach and detach wait for nobody but locks, and tell nobody but, if so chosen, ranks that
 //!     keep descriptors.
 //!
@@ -27,8 +27,8 @@
 //! * `attach`, at the owner: publish the memory; write its key; write its name.
 //! * `detach`, at the owner: clear the name. Then with `Counter`: raise the count. With
 //!   `Invalidation`: take the readers, and tell each. Then publish and refresh the memory.
-//! * Access, at the origin. With `Counter`: read the target's count. With `Invalidation`: read own
-//!   `told`. A descriptor that is kept and not out of date is used. If there is none: with
+//! * Access, at the origin. With `Counter`: read the target's count. With `Invalidation`: read its
+//!   own `told`. A descriptor that is kept and not out of date is used. If there is none: with
 //!   `Invalidation` become a reader; read the key, then the name; keep the descriptor.
 //!
 //! | call | remote operations, `Counter` | `Invalidation` |
@@ -39,12 +39,12 @@
 //! | `detach` | none | 1 per reader |
 //!
 //! # Invariants
-//! I1. A region's name is 0 while its key changes, and no name comes twice, as far as G1 says. Who
-//!     knows a displacement finds no key from before it; so if its name is found behind a key, the
-//!     key belongs to it.
+//! I1. A region's name is 0 while its key changes, and no name comes twice, as far as G1 says. A
+//!     rank that knows a displacement finds no key from before it; so if its name is found after a
+//!     key, the key belongs to it.
 //! I2. A detach clears the name before it counts, or takes the readers. A kept descriptor was read
-//!     behind the count that it is kept with, or behind becoming a reader. So it is out of date, or
-//!     its keeper is told, whenever its name was cleared later.
+//!     after the count that it is kept with, or after its keeper became a reader. So it is out of
+//!     date, or its keeper is told, whenever its name was cleared later.
 //!
 //! # Coherence
 //! As of other windows ([`super`]): attached memory is cached by its owner, `post` publishes and
@@ -169,7 +169,7 @@ impl Displacement {
 /// The largest number of an attachment; the next is 1 again.
 const NUMBERS: u32 = 1_u32.wrapping_shl(NUMBER).wrapping_sub(1);
 
-/// The number behind `number`: never 0, which stands for nothing attached.
+/// The number after `number`: never 0, which stands for nothing attached.
 const fn number_after(number: u32) -> u32 {
     if number >= NUMBERS {
         1
@@ -182,7 +182,7 @@ const fn number_after(number: u32) -> u32 {
 /// run passes that.
 const BEFORE_FIRST: u32 = NUMBERS.wrapping_sub(1);
 
-/// In the number of an own attachment: it is attached.
+/// In the number of an attachment: it is attached.
 const USED: u32 = 1_u32.wrapping_shl(31);
 
 /// A window that consists of what its ranks have attached.
@@ -195,7 +195,7 @@ pub struct DynamicWindow<'w, L, S = EpochSlots<'w>> {
     window: Window<'w, u8, L, S>,
     directory: Directory,
     validation: Validation,
-    /// Own attachments, `ATTACHED` words each: key, bytes, number (and [`USED`]).
+    /// This rank's attachments, `ATTACHED` words each: key, bytes, number (and [`USED`]).
     attached: &'w [Cell<u32>],
     /// Descriptors of peers' regions.
     kept: reach::Kept<'w>,
@@ -209,7 +209,7 @@ pub struct DynamicWindow<'w, L, S = EpochSlots<'w>> {
     change: Cell<Option<Change>>,
     named: Cell<u16>,
     outdated: Cell<u16>,
-    /// What `told` was when it was last looked at.
+    /// The value of `told` at the last look.
     told: Cell<u32>,
 }
 
@@ -336,8 +336,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// On all ranks together, which then keep the counters and values that they had:
     /// [`Error::MemoryFull`] (also for a number that cannot be), [`Error::ArenaFull`],
     /// [`Error::TooManyPieces`] where the cause is, [`Error::Asymmetric`] naming the first such
-    /// rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to go on,
-    /// with the same number. [`Error::CollectiveUnfinished`]: nothing was taken.
+    /// rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to
+    /// continue, with the same number. [`Error::CollectiveUnfinished`]: nothing was taken.
     #[track_caller]
     pub fn set_num_notify(&mut self, count: u32) -> Result<(), Error> {
         called!(self.window.core.world);
@@ -354,9 +354,9 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     ///
     /// # Errors
     /// [`Error::MemoryInUse`] if it is in a window, this one or another; [`Error::WrongWindow`] if
-    /// it is another world's; [`Error::TooManyAttached`]; [`Error::Timeout`] if the lock of the own
-    /// words stays taken, or an answer is under way: nothing is attached; a repeated call goes on
-    /// where this one stopped.
+    /// it is another world's; [`Error::TooManyAttached`]; [`Error::Timeout`] if the lock of this
+    /// rank's words stays taken, or an answer is in flight: nothing is attached; a repeated call
+    /// continues where this one stopped.
     ///
     /// # Example
     /// ```
@@ -421,8 +421,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// Takes `memory` out of the window. Peers' accesses to it have ended; what they put is there
     /// when this returns.
     ///
-    /// Cost: [`Validation::Counter`]: own words only; [`Validation::Invalidation`]: 1 remote
-    /// operation per rank that has accessed this one's memory since the last detach.
+    /// Cost: [`Validation::Counter`]: this rank's words only; [`Validation::Invalidation`]: 1
+    /// remote operation per rank that has accessed this one's memory since the last detach.
     ///
     /// # Errors
     /// [`Error::NotAttached`]; [`Error::Timeout`] naming whose lock is taken: the memory is not
@@ -442,7 +442,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
             "window.dynamic.detach.clear<tell",
             Self::step(&self.named, 0, || self
                 .own(Field::Name(region), Amo::Swap(0)))?,
-            // I2: behind the name.
+            // I2: after the name.
             self.outdate()?
         );
         let link = self.window.core.world.link();
@@ -498,7 +498,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         }
     }
 
-    /// Reads own attached memory from `at` on, through the cache.
+    /// Reads this rank's attached memory from `at` on, through the cache.
     ///
     /// # Errors
     /// [`Error::NotAttached`], [`Error::OutOfRange`] (in bytes).
@@ -510,8 +510,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         Ok(link.read_local(key, offset, bytemuck::cast_slice_mut(into))?)
     }
 
-    /// Writes own attached memory from `at` on, through the cache. Peers see it after the next
-    /// `post`.
+    /// Writes this rank's attached memory from `at` on, through the cache. Peers see it after the
+    /// next `post`.
     ///
     /// # Errors
     /// [`Error::NotAttached`], [`Error::OutOfRange`] (in bytes); [`Error::Exposed`] while peers may
@@ -571,7 +571,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         self.window.core.world.link().abandon(&self.changing);
     }
 
-    /// The own attachments.
+    /// This rank's attachments.
     fn rows(&self) -> &'w [[Cell<u32>; ATTACHED]] {
         self.attached.as_chunks().0
     }

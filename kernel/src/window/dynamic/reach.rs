@@ -18,7 +18,7 @@ const WORDS: usize = 5;
 #[derive(Debug)]
 pub(super) struct Kept<'w> {
     words: &'w [Cell<u32>],
-    /// What is dropped next for a new one.
+    /// The descriptor that is dropped next for a new one.
     oldest: Cell<usize>,
 }
 
@@ -30,7 +30,7 @@ struct Descriptor {
 }
 
 impl<'w> Kept<'w> {
-    /// Arena words for so many.
+    /// Arena words for this many.
     pub(super) fn words(kept: u16) -> usize {
         usize::from(kept).saturating_mul(WORDS)
     }
@@ -46,7 +46,7 @@ impl<'w> Kept<'w> {
         self.words.as_chunks().0
     }
 
-    /// What is kept of `rank`'s region, and the count it is kept with.
+    /// The descriptor that is kept of `rank`'s region, and the count it is kept with.
     fn find(&self, rank: Rank, at: Displacement) -> Option<(Descriptor, u32)> {
         let place = place(rank, at);
         let mut rows = self.rows().iter();
@@ -166,7 +166,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     /// Of each call, beside its own, and without a handle: [`Error::Timeout`] if the target does
     /// not answer where the memory lies, or a lock of its words stays taken; [`Error::PeerLost`];
     /// [`Error::NotAttached`]; [`Error::WrongWindow`], if the epoch is another window's;
-    /// [`Error::OutOfRange`], if `at` is a byte behind the memory (in bytes).
+    /// [`Error::OutOfRange`], if `at` is a byte after the memory (in bytes).
     ///
     /// ```
     /// # use flagpost::{*, rma::Operation};
@@ -256,8 +256,8 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     /// Reads where `rank`'s region is.
     fn fetch(&self, rank: Rank, at: Displacement) -> Result<Descriptor, Error> {
         let read = |field| self.change(rank, field, Amo::Read);
-        // I1: the name behind the key: a name that is still there says whose key it was. Who knows
-        // the displacement finds no key from before it.
+        // I1: the name after the key: a name that is still there says whose key it was. A rank that
+        // knows the displacement finds no key from before it.
         let key = read(Field::Key(at.region()))?;
         let name = read(Field::Name(at.region()))?;
         let number = name.wrapping_shr(u32::BITS) as u32;
@@ -271,7 +271,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         Ok(descriptor)
     }
 
-    /// Where own attached memory lies.
+    /// Where this rank's attached memory lies.
     pub(super) fn place_here<T>(
         &self,
         at: Displacement,
