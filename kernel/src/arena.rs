@@ -1,4 +1,7 @@
-//! Memory that the user lends to a world.
+//! Memory that the user lends to a world. The kernel has no heap: queues, tables and windows take
+//! their words from a slice that the program gives to [`World::start`](crate::World::start). An
+//! [`Arena`] hands them out and takes them back. It says how many words are missing when there are
+//! too few.
 
 use core::cell::Cell;
 

@@ -1,4 +1,7 @@
-//! Budgets: how long a call may wait.
+//! Budgets: how long a call may wait. A program that must not wait for ever gives a budget to a
+//! handle, or to a scope of calls. The budget's clock starts with the first turn that has to wait,
+//! so calls that find their answer never read it. The kernel's one loop that waits asks here
+//! whether the time is over.
 
 use flagpost_link::Time;
 

@@ -18,9 +18,6 @@
 //! | [`rma::Request`](crate::rma::Request), [`Fetch`](crate::rma::Fetch) | until it is given |
 //!
 //! Requests that are not open are passed over. All open ones belong to one world.
-//!
-//! # Evidence
-//! Cases `notify.kinds`, `notify.several*`, `counters.*` and `rma.request*`.
 
 use core::cell::Cell;
 

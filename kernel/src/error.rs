@@ -1,4 +1,7 @@
-//! Errors, as values that say what to change.
+//! Errors, as values that say what to change. Every call that may fail gives an [`enum@Error`],
+//! whose fields have the numbers that the user needs. A call that ran out of its budget gives a
+//! [`Timeout`], which names ranks, and its handle in [`Unfinished`]. Nothing here allocates or
+//! panics.
 
 use core::fmt;
 

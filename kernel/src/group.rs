@@ -1,4 +1,7 @@
-//! Groups: the ranks that an epoch is about.
+//! Groups: the ranks that an epoch is about. `post` and `start` take a list of ranks and check it:
+//! each rank is in the world, and named once. A [`Group`] is a list that was checked, for many
+//! epochs. A list of up to 4 ranks is copied; a longer one is borrowed from the caller, since there
+//! is no heap.
 
 use flagpost_link::Rank;
 

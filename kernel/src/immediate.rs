@@ -1,4 +1,6 @@
-//! The 32 bits that travel with a notified access.
+//! The 32 bits that travel with a notified access. They say which rank notifies, in which window,
+//! and with which tag. The split is made once, when the world starts; [`Limits`] tells it. RDMA
+//! networks carry exactly 32 bits with a write ([NA] IV-A), and so do we everywhere.
 //!
 //! ```text
 //!   31   30 …                                   … 0
@@ -7,8 +9,6 @@
 //!   └───┴──────────────┴──────────┴───────────────┘
 //!        ceil(log2 p)    6 bits     what is left
 //! ```
-//! The split is made once, when the world starts; [`Limits`] tells it. RDMA networks carry exactly
-//! 32 bits with a write ([NA] IV-A), and so do we everywhere.
 //!
 //! [NA]: crate#sources
 

@@ -1,8 +1,7 @@
-//! Things that all ranks make together, and give back together: windows and events.
-//!
-//! Each rank prepares its part, and hears whether all have prepared the same. Only then may any
-//! peer access it. If some rank could not, all give their parts back. At the end parts are given
-//! back once all ranks have called for it.
+//! Things that all ranks make together, and give back together: windows and events. Each rank
+//! prepares its part, and hears whether all have prepared the same. Only then may any peer access
+//! it. If some rank could not, all give their parts back. At the end parts are given back once all
+//! ranks have called for it.
 
 #![allow(
     clippy::result_large_err,

@@ -1,4 +1,6 @@
-//! The world: all ranks, and what they share.
+//! The world: all ranks, and what they share. A program starts one on each rank, over a link, and
+//! makes its windows there. The world keeps the queue of notifications that no request has matched,
+//! and takes notifications from the link while its rank waits.
 //!
 //! # Guarantee
 //! G1. When [`World::start`] returns, every rank has started and may be accessed.

@@ -1,5 +1,6 @@
-//! The message of the simulator about a program that breaks a rule: the line of the program, not
-//! one of the library.
+//! The message of the simulator about a program that breaks a rule. It names the line of the
+//! program, and not one of the library. Each public call notes its caller for that; a test reads
+//! the sources and finds any that does not.
 
 #![allow(
     clippy::panic,

@@ -1,4 +1,5 @@
-//! An entry of 32 bytes: a record, and 8 bytes more.
+//! An entry of 32 bytes: a record, and 8 bytes more. The first word announces it, and is stored
+//! last. The 8 bytes more are for data, so that 16 bytes travel in one entry.
 //!
 //! # Memory layout (an entry; a facing line has two, that of the lower rank first)
 //! ```text

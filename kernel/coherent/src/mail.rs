@@ -1,8 +1,6 @@
-//! [`RecordMail`]: mail between ranks of a coherent machine.
-//!
-//! Each pair of ranks has rings of [`records`](crate::records); a few ranks have
-//! [`facing`](crate::facing) entries besides. More ranks than a rank can have rings for share one
-//! ([`announced`](flagpost_loadstore::announced)).
+//! [`RecordMail`]: mail between ranks of a coherent machine. Each pair of ranks has rings of
+//! [`records`](crate::records); a few ranks have [`facing`](crate::facing) entries besides. More
+//! ranks than a rank can have rings for share one ([`announced`](flagpost_loadstore::announced)).
 
 use core::cell::Cell;
 

@@ -1,4 +1,6 @@
-//! [`Access`]: access to the memory of all ranks.
+//! [`Access`]: access to the memory of all ranks. A link puts and gets bytes, changes cells in one
+//! step, and orders and places what was put. No call waits: a call that cannot be done now is
+//! refused, and the kernel repeats it.
 
 #[cfg(doc)]
 use crate::Telling;

@@ -1,4 +1,5 @@
-//! Which parts of a rank's memory are in use.
+//! Which parts of a rank's memory are in use. A [`Heap`] keeps a short table of pieces in private
+//! memory. A link uses it for shared memory, and the kernel for the arena that a program lends it.
 
 use core::cell::Cell;
 

@@ -1,4 +1,6 @@
-//! The words that a link and its user share.
+//! The words that a link and its user share. Ranks, keys and slots name things; an [`Amo`] is an
+//! operation on a cell, and an [`Op`] keeps apart operations that are answered later. A [`Refusal`]
+//! says why a call has done nothing.
 
 use core::{cell::Cell, fmt, num::NonZeroU32, ops::Deref};
 

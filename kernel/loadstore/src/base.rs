@@ -1,4 +1,6 @@
-//! [`Base`]: the machine, and where things are in its memory.
+//! [`Base`]: the machine, and where things are in its memory. A mail and the shared words stand on
+//! it, so that each offset is computed in one place. It knows this rank, the layout of all ranks'
+//! regions, and the words that a loop that waits has polled.
 
 use core::marker::PhantomData;
 

@@ -1,7 +1,6 @@
-//! [`Flight`]: data that travel to one peer in entries of its ring.
-//!
-//! The producer knows until where entries with data have left (a ticket), and for which bytes. They
-//! are in flight until the owner has told that it has placed them, or the producer has.
+//! [`Flight`]: data that travel to one peer in entries of its ring. The producer knows until where
+//! entries with data have left (a ticket), and for which bytes. They are in flight until the owner
+//! has told that it has placed them, or the producer has.
 
 use core::cell::Cell;
 

@@ -1,4 +1,6 @@
-//! Where things are in each rank's region: see the crate documentation.
+//! Where things are in each rank's region: see the crate documentation. All ranks compute the same
+//! offsets from the machine's sizes, and from the rings that the mail wants. So a rank finds a
+//! peer's words without asking.
 
 use flagpost_hal::{Address, CoreId, Region};
 

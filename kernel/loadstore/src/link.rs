@@ -1,4 +1,6 @@
-//! [`LoadStore`]: the link itself.
+//! [`LoadStore`]: the link itself. Puts and gets are loads and stores past the caches;
+//! notifications are its mail's. Before each access that others may notice it asks the mail to
+//! place data that it keeps. It also hands out this rank's shared memory.
 
 use core::cell::Cell;
 

@@ -1,4 +1,6 @@
-//! [`LineMail`]: mail between ranks of a machine whose caches may be old.
+//! [`LineMail`]: mail between ranks of a machine whose caches may be old. Two ranks exchange lines
+//! in a ring. The owner of the ring keeps the data that come with notifications, and places them in
+//! memory later, when others could notice. This module is the front of the parts in the table:
 //!
 //! | module | what it has |
 //! |---|---|

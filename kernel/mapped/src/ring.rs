@@ -1,4 +1,6 @@
-//! Which rings a world has by default.
+//! Which rings a world has by default. With few ranks each pair has a ring of its own, which needs
+//! no lock. With more, a rank cannot look at each ring, so producers ring a bell. With very many
+//! all producers share one ring.
 //!
 //! | ranks | ring |
 //! |---|---|

@@ -1,4 +1,6 @@
-//! Data that are kept, and the ranks that wait for them.
+//! Data that are kept, and the ranks that wait for them. One rank of a simulated chip keeps data as
+//! if peers had sent them. Each test compares what the rank reads with memory past its cache, which
+//! is what others see.
 
 #![allow(clippy::arithmetic_side_effects, reason = "sums here are small")]
 

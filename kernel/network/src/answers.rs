@@ -1,4 +1,7 @@
-//! Operations that were begun, and their answers.
+//! Operations that were begun, and their answers. The network answers later, in an event that has
+//! only the operation's number. So each that is still of interest has an entry here, until its
+//! caller asks for the answer or gives it up. A get brings its bytes to one of a few places in
+//! registered memory.
 
 use alloc::collections::BTreeMap;
 use core::cell::{Cell, RefCell};

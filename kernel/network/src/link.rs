@@ -1,4 +1,7 @@
-//! [`Networked`]: the link itself.
+//! [`Networked`]: the link itself. Each call of the kernel posts operations to the network, or asks
+//! for the answers of earlier ones. No call waits: a call that must come after operations in flight
+//! is refused until an event has told their end. Memory, slots and the state of each peer are kept
+//! here.
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::cell::{Cell, RefCell};

@@ -1,7 +1,6 @@
-//! Operations: how they begin, what is heard of them, and what came of them.
-//!
-//! An operation is in flight from [`begin`](Networked::begin) until an event tells its end. Answers
-//! are kept until the call that began it asks for them.
+//! Operations: how they begin, and how they end. An operation is in flight from
+//! [`begin`](Networked::begin) until an event tells its end. Answers are kept until the call that
+//! began it asks for them.
 
 use flagpost_hal::CoreId;
 use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Work};

@@ -1,4 +1,5 @@
-//! The link over a network that does what a test says: what it posts, and what it makes of events.
+//! The link over a network that does what a test says. The test decides when posted operations are
+//! done, and which events come. It sees what the link posts, and how the link answers events.
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::cell::{Cell, RefCell};

@@ -1,4 +1,7 @@
-//! Allgather through the ranks' scratch memory.
+//! Allgather through the ranks' scratch memory. Each element has its place there, the same on all
+//! ranks. In each round a rank copies what it has heard so far to the next rank, so the number of
+//! elements doubles. Then each reads its scratch memory, and a barrier keeps peers from writing
+//! there too early.
 
 use bytemuck::Pod;
 use flagpost_link::{Key, Link, Op, Rank, order, point};

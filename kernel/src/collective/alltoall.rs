@@ -1,4 +1,7 @@
-//! Everybody to everybody, through the ranks' scratch memory.
+//! Everybody to everybody, through the ranks' scratch memory. Each rank puts a block into every
+//! rank's memory; each begins with another one, so that not all put to the same. A barrier tells
+//! that all blocks are there; a second one that all have been read. Longer blocks go chunk by
+//! chunk.
 
 use bytemuck::Pod;
 use flagpost_link::{Link, Op, Rank, point};

@@ -1,4 +1,7 @@
-//! Collective calls: barrier, allgather, alltoall, agreement, broadcast and reductions.
+//! Collective calls: barrier, allgather, alltoall, agreement, broadcast and reductions. Every rank
+//! makes the same calls in the same order. They need no message buffers: each rank has a few slots
+//! and some scratch memory, and each place there has one writer at a time. Fences, and all that
+//! ranks make together, use them too.
 //!
 //! # Guarantee
 //! G1. No rank leaves a barrier before every rank has entered it; what any rank put (and, past the

@@ -1,4 +1,7 @@
-//! Broadcast and reductions, along binomial trees.
+//! Broadcast and reductions, along binomial trees. A rank that has the data hands them down to one
+//! further rank in each round; a reduction goes the other way, and combines on its way up. Data
+//! travel through scratch memory, chunk by chunk. A barrier after each chunk keeps peers from
+//! writing there too early.
 
 use core::ops::Range;
 

@@ -1,5 +1,6 @@
-//! Fence: all ranks together end one epoch and begin the next, in which everybody may access
-//! everybody's piece.
+//! Fence: all ranks together end one epoch and begin the next. In between everybody may access
+//! everybody's piece. A fence places this rank's puts, waits until all ranks have done so, and lets
+//! this rank's loads see what came. Assertions leave out steps that a program knows to be needless.
 //!
 //! # Guarantee
 //! G1. A put of any rank before a fence is seen by its target after the fence, in memory and
@@ -12,16 +13,13 @@
 //! |---|---|---|
 //! | publish | writes this rank's dirty lines back | [`Assert::NO_STORE`] |
 //! | flush | places this rank's puts | [`Assert::NO_PRECEDE`] |
-//! | meet | a barrier: O(log p) | [`Assert::NO_PRECEDE`] and [`Assert::NO_SUCCEED`] |
+//! | meet | a barrier, `ceil(log2 p)` words | [`Assert::NO_PRECEDE`] and [`Assert::NO_SUCCEED`] |
 //! | refresh | invalidates this rank's lines | [`Assert::NO_PRECEDE`], or see below |
 //!
 //! Refresh is also left out if the fence before had [`Assert::NO_PUT`].
 //!
 //! In windows of the unified [model](crate::Model) publishing orders the rank's stores, and
 //! refreshing is nothing.
-//!
-//! # Cost
-//! Remote accesses: `ceil(log2 p)` words, as a barrier. Memory: none.
 //!
 //! # Rules
 //! * Collective: all ranks of the world, in the same order as other collectives. `NO_PRECEDE` and
@@ -39,9 +37,6 @@
 //!
 //! # Source
 //! [foMPI] 2.3: complete everything, then a barrier. MPI-3 11.5.1 and 11.5.5 for the assertions.
-//!
-//! # Evidence
-//! Cases `fence.*` and `small.fence`; counts in `tests/host/costs`.
 //!
 //! [foMPI]: crate#sources
 

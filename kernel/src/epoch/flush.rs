@@ -1,4 +1,6 @@
-//! Flush and sync: what is done becomes visible before an epoch ends.
+//! Flush and sync: effects become visible before an epoch ends. An origin flushes to know that its
+//! puts are in the target's memory. An owner syncs to let its cache and its memory agree, while it
+//! keeps its piece in use. Neither tells any other rank.
 //!
 //! * [`Lock::flush`]: the puts of this rank at the target are in its memory. Data that this rank
 //!   gets are not older than data that it got before. Cost: the link's. Over `mapped` that is a

@@ -1,5 +1,5 @@
-//! Mistakes that the epoch types make impossible, each shown by a program that does not compile
-//! beside its twin that does.
+//! Mistakes that the epoch types make impossible. Each is shown by a program that does not compile,
+//! beside its twin that does. So a later change of the types cannot allow one of them unnoticed.
 //!
 //! There is no plain put outside an access epoch: a window has none.
 //! ```compile_fail

@@ -1,4 +1,7 @@
-//! Making windows, and giving them back.
+//! Making windows, and giving them back. Each rank takes memory of the same size in the same order,
+//! so that a piece has the same key on all ranks. [`making`](crate::making) lets the ranks agree on
+//! that before any peer may use it. A window is freed in the same way: no rank gives memory back
+//! before all have left.
 
 #![allow(
     clippy::result_large_err,

@@ -1,5 +1,6 @@
-//! The part of a window that is the same for every element type: where the pieces lie, and which
-//! epochs are open.
+//! The part of a window that is the same for every element type. It knows where the pieces lie,
+//! which epochs are open, and in which lines this rank must not store. Epochs and accesses work on
+//! it, so they are compiled once, and not for each element.
 
 use core::cell::Cell;
 

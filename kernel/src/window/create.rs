@@ -1,4 +1,6 @@
-//! Windows over memory that their ranks have reserved.
+//! Windows over memory that their ranks have reserved. Ranks' pieces may differ in length, unit and
+//! place. So each rank tells all others where its piece lies, and keeps a table of four words per
+//! rank. All else is as in an allocated window.
 
 #![allow(
     clippy::result_large_err,

@@ -1,4 +1,6 @@
-//! Access of a rank to its own piece of a window.
+//! Access of a rank to its own piece of a window. Loads and stores go through the rank's cache, so
+//! the kernel must know of each: a store to lines that peers may be putting to is refused. So there
+//! are accessors, and no slice.
 
 use bytemuck::Pod;
 use flagpost_link::Link;

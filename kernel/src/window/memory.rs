@@ -1,4 +1,6 @@
-//! Shared memory of a rank, for windows that are created over it or that it is attached to.
+//! Shared memory of a rank, for windows that are created over it or that it is attached to. A rank
+//! reserves such memory alone; nobody else knows of it yet. It is in one window at a time, and a
+//! mark in private memory says so. Memory that is dropped stays taken.
 
 use core::cell::Cell;
 

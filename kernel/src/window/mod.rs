@@ -1,4 +1,6 @@
-//! Windows: memory that every rank gives to all.
+//! Windows: memory that every rank gives to all. Each rank has a *piece*. Its owner reads and
+//! writes the piece through its cache ([`Local`]); peers access it past all caches, in
+//! [epochs](crate::epoch) or by [notified accesses](crate::notify).
 //!
 //! # Kinds
 //! | kind | made by | memory | state per rank, beside the epochs' |
@@ -26,8 +28,8 @@
 //! G4. Memory is in one window at a time, so its lines have one set of rules.
 //!
 //! # Coherence
-//! A piece is cached by its owner only ([`Local`]), in windows of the [separate](Model::Separate)
-//! model; peers access it past the caches. The table says when each may touch it:
+//! Only the owner caches a piece, in windows of the [separate](Model::Separate) model. The table
+//! says what it may do when:
 //!
 //! | the owner            | its stores to the piece        | its loads                            |
 //! |----------------------|--------------------------------|--------------------------------------|

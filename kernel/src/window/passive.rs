@@ -1,4 +1,7 @@
-//! Which locks of a window a rank has.
+//! Which locks of a window a rank has. This is the private memory of
+//! [`epoch::lock`](crate::epoch::lock): the targets that are locked, and what this rank has stored
+//! in the words that all ranks share. It lies below the epochs, since windows ask it before they
+//! are freed. Also here: how a word names the rank that has locked it.
 
 use core::cell::Cell;
 

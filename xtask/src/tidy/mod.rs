@@ -132,6 +132,10 @@ impl Tree {
             run(Rule::Words, words::check(file, &prose));
             run(Rule::Errors, words::errors(&prose));
             run(
+                Rule::Words,
+                words::header(file, text.lines().count(), &prose),
+            );
+            run(
                 Rule::Citations,
                 citations::check(self, &hardware, file, &prose),
             );

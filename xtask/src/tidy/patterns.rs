@@ -30,6 +30,10 @@ patterns! {
     OWN = r"(?i)\]\([^)]*\)|(?:\b(?:my|our|your|his|her|its|their)|'s|s')\s+\[?own\b|\b(own)\b";
     /// A clause that begins with a pronoun in the place of a noun.
     HEADLESS = r"\b(What|Whether|Who)\b";
+    /// Where sentences end that a header begins with: a heading, a table, a list or code.
+    STRUCTURE = r"(?m)^(?:#|\||[*-] |[A-Z]?\d+\. |\n\n)";
+    /// The end of a sentence.
+    SENTENCE = r"[.!?]\)?(?:\s|$)";
     /// A comment that belongs to the mutation point below it.
     TAGGED = r"^[A-Z]{3,}[A-Z, ]*: ";
 

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::patterns::{BEHIND, ELSEWHERE, ERRORS, HEADLESS, NEXT, OWN, TAGGED, pattern};
+use super::patterns::{
+    BEHIND, ELSEWHERE, ERRORS, HEADLESS, NEXT, OWN, SENTENCE, STRUCTURE, TAGGED, pattern,
+};
 use super::prose::Prose;
 
 /// Words to avoid, and what to write instead.
@@ -87,6 +89,34 @@ pub(super) fn check(file: &str, prose: &Prose) -> Vec<(usize, String)> {
         }
     }
     found
+}
+
+/// A module of more lines has a header that begins with sentences.
+const LONG: usize = 100;
+
+/// The fewest sentences at the beginning of its header.
+const SENTENCES: usize = 3;
+
+/// A reader of a long module wants the idea before tables and lists.
+pub(super) fn header(file: &str, lines: usize, prose: &Prose) -> Vec<(usize, String)> {
+    if !file.starts_with("kernel/") || lines <= LONG {
+        return Vec::new();
+    }
+    let header = prose.blocks.iter().find(|block| block.mark == "//!");
+    let text = header.map_or("", |block| &block.text);
+    let opening = STRUCTURE.find(text).map_or(text, |at| &text[..at.start()]);
+    // Code spans may have full stops.
+    let spans = opening.split('`').step_by(2).collect::<Vec<_>>().join("_");
+    match SENTENCE.find_iter(&spans).count() {
+        few @ ..SENTENCES => {
+            let what = format!(
+                "{few} sentences before the first table, list or heading: say in at least \
+                 {SENTENCES} what the module does, and the idea"
+            );
+            vec![(1, what)]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// `# Errors` says which errors there are. A reader of one page does not have the other page.
@@ -190,6 +220,40 @@ mod tests {
             ["1: What", "2: Whether", "2: Who"]
         );
         assert_eq!(kernel("// Says what, whether and who.\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_long_module_begins_with_sentences() {
+        let code = "fn f() {}\n".repeat(101);
+        let found =
+            |file: &str, header: &str| Tree::findings(&[(file, &format!("{header}{code}"))]);
+        let few = |found: Vec<String>| {
+            let [finding] = &found[..] else {
+                panic!("{found:?}");
+            };
+            finding.starts_with("kernel/a.rs:1: ") && finding.contains(" sentences before")
+        };
+        assert!(few(found("kernel/a.rs", "")));
+        assert!(few(found(
+            "kernel/a.rs",
+            "//! One. Two `a. b. c.`\n//! # Three. Four.\n"
+        )));
+        assert!(few(found(
+            "kernel/a.rs",
+            "//! One. Two.\n//!\n//! * Three. Four.\n"
+        )));
+        assert!(few(found(
+            "kernel/a.rs",
+            "//! One. Two.\n//! | Three. | Four. |\n"
+        )));
+        let three = "//! One\n//! is. [`Two.`] is. Three (and four).\n//! # Five\n";
+        assert_eq!(found("kernel/a.rs", three), [""; 0]);
+        assert_eq!(found("linux/a.rs", ""), [""; 0]);
+        // A short module needs no more than a line.
+        assert_eq!(
+            Tree::findings(&[("kernel/a.rs", "//! One.\nfn f() {}\n")]),
+            [""; 0]
+        );
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! Cells and other bytes that are read, changed and written by many.
+//! Cells and other bytes that are read, changed and written by many. Locks, counters and events are
+//! such words. A change is a load and a store under the owner's lock, or a native atomic operation;
+//! [`atomics`](super::atomics) decides which.
 //!
 //! # Guarantee
 //! G1. Two changes of the same bytes never overlap: one finds what the other stored.

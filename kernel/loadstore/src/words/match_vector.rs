@@ -1,4 +1,6 @@
-//! Match vectors and completion counters: the synchronization words of [PSCW-SCC].
+//! Match vectors and completion counters: the synchronization words of [PSCW-SCC]. A post sets the
+//! bit of the target in the origin's vector; a completion counts down the target's counter. Several
+//! ranks share a byte, so each change is made under the owner's lock.
 //!
 //! # Guarantee
 //! G1. A post sets one bit and changes no other, even if other ranks post or reset at the same

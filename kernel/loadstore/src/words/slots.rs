@@ -1,4 +1,6 @@
-//! Slots: counters with a single writer each.
+//! Slots: counters with a single writer each. A rank signals a peer by one store of the next
+//! number, and the peer compares the number that it finds with the one that it waits for.
+//! Collective calls, and epochs by default, tell each other by slots.
 //!
 //! # Guarantee
 //! G1. A peer that finds a slot at a value finds everything that the writer fenced before.

@@ -1,4 +1,7 @@
-//! Fast paths of locks and their flushes: see [`window::fast`](crate::window::fast).
+//! Fast paths of locks and their flushes: see [`window::fast`](crate::window::fast). An exclusive
+//! lock that no other rank wants takes two atomic operations of the machine here, and nothing that
+//! a wait would need. If anything is unusual the path declines, and the full path continues with
+//! the words that were taken.
 
 use bytemuck::Pod;
 use flagpost_link::{Amo, Link, Rank};

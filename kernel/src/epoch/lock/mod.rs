@@ -1,5 +1,7 @@
 //! Passive target: an origin locks a piece, accesses it, and unlocks it; the piece's owner does
-//! nothing.
+//! nothing. An exclusive lock lets nobody else in. Shared ones, and locks of all pieces, let each
+//! other in. Words in shared memory say what is locked: each rank changes them by atomic
+//! operations, and reads them while it must wait. [`Lock`] has a drawing of a lock's life.
 //!
 //! # Guarantee
 //! G1. While a piece is locked exclusively nobody else has it locked, neither by itself nor among
@@ -9,129 +11,91 @@
 //!     access it find it.
 //!
 //! # Steps
-//! Two words, as in [foMPI]: the *global* one, at rank 0, counts who has locked all pieces and who
-//! has locked some piece exclusively; the *local* one, at each rank, says which rank is the writer
-//! and counts readers. Both have a bit that says that a writer waits.
+//! Two words, as in [foMPI]. The *local* one, at each rank, says which rank is the writer, and
+//! counts readers. The *global* one, at rank 0, counts locks of all pieces, and ranks that have
+//! locked some piece exclusively. Both have a bit that says that a writer waits.
 //!
-//! * [`lock_shared`](Window::lock_shared): the rank counts itself in at the local word. If a writer
-//!   waits, the rank [stands aside](self#fairness), once. While the word has a writer, the rank
-//!   reads the word.
-//! * [`lock_exclusive`](Window::lock_exclusive):
-//!   1. Unless this rank has another exclusive lock, it counts itself in at the global word. If it
-//!      has one, that one's count stays as long as this lock is wanted.
-//!   2. It changes the local word from 0 to writer.
-//!   3. If some rank has locked all pieces, or the local word is not 0: if readers have the word
-//!      that is in the way, the rank sets that word's bit. It counts itself out, reads that word
-//!      until it is free, and begins again.
-//!
-//!   The bits that the rank has set go when it gives the lock back, or gives up.
+//! * [`lock_shared`](Window::lock_shared), [`lock_all`](Window::lock_all): the rank counts itself
+//!   in, at the local or at the global word. While the word has a writer, the rank reads it. For a
+//!   writer that waits it [stands aside](self#fairness), once.
+//! * [`lock_exclusive`](Window::lock_exclusive): the rank counts itself in at the global word, once
+//!   for all its exclusive locks. Then it changes the local word from 0 to writer. If a word is in
+//!   the way, the rank sets that word's bit, if readers have it; counts itself out; reads the word
+//!   until it is free; and begins again. The bit goes with the lock, or when the rank gives up.
 //! * [`lock_queued`](Window::lock_queued): the rank [lines up](self#the-queue) at the target. Then
 //!   it does as `lock_exclusive`.
-//! * [`lock_all`](Window::lock_all): the rank counts itself in at the global word. If a writer
-//!   waits, the rank stands aside, once. While the word counts exclusive locks, the rank reads the
-//!   word.
-//! * A rank that locks its own piece publishes and refreshes it.
-//! * [`unlock`](Lock::unlock): the rank flushes. If the piece is its own, it publishes the piece.
-//!   It takes back what it has counted: at the local word, then, after its last exclusive lock, at
-//!   the global word. In a queue it passes the turn on.
+//! * [`unlock`](Lock::unlock): the rank flushes. It takes back what it has counted: at the local
+//!   word, then, after its last exclusive lock, at the global word. In a queue it passes the turn
+//!   on.
+//! * A rank that locks its own piece publishes and refreshes it, and publishes it at `unlock`.
 //!
 //! # Cost
-//! Atomic operations when nobody is in the way. Each takes 4 remote accesses where there are no
-//! native ones (lock, load, store, unlock of the owner's test-and-set register), and a look at a
-//! word that is taken 1.
-//!
-//! | call | atomic operations | remote accesses over `mapped` |
-//! |---|---|---|
-//! | shared lock; its unlock | 1; 1 | 4; 4 |
-//! | all; its unlock | 1; 1 | 4; 4 |
-//! | exclusive lock, the rank's first; its unlock, the last | 2; 2 | 8; 8 |
-//! | exclusive lock, a further one; its unlock, not the last | 1; 1 | 4; 4 |
-//! | queued lock | 3, and 2 local; after others 4, and 2 local, and no remote look | 12; 16 |
-//! | its unlock | 3, and 1 local; with others after it 3 to 4, and 1 local | 12; 16 |
-//!
-//! A writer that waits adds, per word that readers have: for the writer 2, or 3 for the global
-//! word; for each reader that stands aside 3, and looks at the count of turns.
+//! Atomic operations when nobody is in the way, to lock and to unlock: 1 and 1 for a shared lock,
+//! all pieces, and a further exclusive one; 2 and 2 for a rank's first exclusive lock, and its
+//! last; for a queued one 3 and 3, and 2 and 1 at this rank (after other ranks 4, with others after
+//! it 3 to 4). `docs/costs.md` counts accesses. A look at a word that is taken is one access. A
+//! writer that waits adds, per word that readers have: 2, or 3 for the global word; for each reader
+//! that stands aside 3, and looks at the count of turns.
 //!
 //! # The queue
 //! Under contention an exclusive lock costs as many remote looks as it has to wait, with pauses
-//! that grow to 16 turns of the processor's relaxing. A queued one waits at its own memory: a queue
-//! at each target, in which each rank tells the next one. So it takes at most 8 remote atomic
-//! operations from lock to unlock, plus 3 for each rank that gave up waiting while it was next;
-//! provided that all who lock the piece exclusively do it this way, and nobody shares it. (Others
-//! are excluded as well; but then the first of the queue has to look at the words as they have to.)
-//! A rank is in one queue of a window at a time. One that has an exclusive lock of the window
-//! already lines up in none, and takes the further one as [`Window::lock_exclusive`] does: the
-//! first of the queue may wait for a lock of all, and that for this rank.
+//! that grow to 16 turns of the processor's relaxing. A queued one waits at its own memory: each
+//! rank in the queue of a target tells the next one. So it takes at most 8 remote atomic operations
+//! from lock to unlock, plus 3 for each rank that gave up waiting while it was next; provided that
+//! all lock the piece exclusively in this way, and nobody shares it. (Others are excluded as well;
+//! but then the first of the queue looks at the words as they do.) A rank that has an exclusive
+//! lock of the window already lines up in no queue: the first of the queue may wait for a lock of
+//! all, and that for this rank.
 //!
 //! # Fairness
-//! A queued lock comes in the order of the queue. Readers and writers have turns (one that locks
-//! all pieces reads the global word):
+//! Queued locks come in the order of the queue. Readers and writers take turns:
 //! * A writer that finds readers sets the word's bit, and waits until they have gone. A reader that
-//!   counts in and finds the bit stands aside. It asks how many turns writers had, counts out, and
-//!   waits until the number has changed; then it counts in again, and does not stand aside a second
-//!   time. While it is counted in the writer's turn cannot come, so it misses none. The writer adds
-//!   1 to the number after it has cleared the bit.
-//! * So a writer waits for the readers that were there, and for those that have stood aside for
-//!   another before: for each rank once. One that gives up clears the bit and tells as well.
-//! * A reader that is counted in keeps new writers out: it comes as soon as the writer that is
-//!   there, and the one that it gave way to, have gone.
-//! * One writer at a time sets a word's bit. Others wait as they do among writers: an exclusive
-//!   lock has no turn among exclusive ones. After an attempt that failed it draws how long it
-//!   pauses, so that ranks that lock at the same pace do not leave out the same one for ever. The
-//!   pause gets shorter with each failure: the rank that has waited longest looks most often.
+//!   counts in and finds the bit stands aside, once. It asks how many turns writers had, counts
+//!   out, waits until that number has changed, and counts in again. While it is counted in the
+//!   writer's turn cannot come, so it misses none. So a writer waits for each rank once.
+//! * The writer adds 1 to the number after it has cleared the bit. One that gives up does so, too.
+//! * One writer at a time sets a word's bit. Writers have no turns among each other. After an
+//!   attempt that failed a writer pauses for a time that it draws, and that gets shorter with each
+//!   failure: the rank that has waited longest looks most often.
+//! * A rank that already holds a lock, in whatever window, never stands aside, and passes by a bit
+//!   that another has set: a rank may be waiting for that lock, and both would wait for ever. So
+//!   ranks that share pieces all the time, and lock others meanwhile, can leave out a writer.
+//! * A rank that shares a piece must not wait, by other means than locks, for one that is about to
+//!   share it too: a writer may stand between them. One that asks for another piece exclusively
+//!   waits for locks of all that wait: it must not have what these wait for.
 //!
-//! A rank that has another lock, in whatever window, stands aside for nobody, and passes by a bit
-//! that another has set: somebody may be waiting for what it has. So ranks that share pieces all
-//! the time, and lock others meanwhile, can leave out a writer of these. A rank that shares a piece
-//! must not wait, by other means than locks, for one that is about to share it too: a writer may
-//! stand between them. One that shares a piece and asks for another exclusively waits for locks of
-//! all that wait: it must not have what these wait for. And where changing a word takes a lock of
-//! the machine, a rank has that by chance.
-//!
-//! `tests/host/locks.rs` counts, in simulated time, how often others come first: of n ranks that
-//! lock again immediately, n - 1 times at the most for a queued lock among such, 10 n times for an
-//! exclusive one, 4 n times for a writer among readers. `linux/tests/locks.rs` does the last on
-//! this machine.
+//! `tests/host/locks.rs` counts how often others come first, of n ranks that lock again
+//! immediately: n - 1 times at most for a queued lock, 10 n times for an exclusive one, 4 n times
+//! for a writer among readers. Where a change takes a lock of the machine, that comes by chance.
 //!
 //! # This rank's own piece
-//! Windows of the separate [model](crate::Model): a piece that peers access under locks is its
-//! owner's through [`Local`](crate::Local) only
+//! In windows of the separate [model](crate::Model) the owner of a piece that peers access under
+//! locks may use it through [`Local`](crate::Local) only
 //! * while the owner has locked it (by itself or among all): loads see what was there when it was
 //!   locked; stores are published at unlock. Stores under a shared lock, and under one of all: to
 //!   lines that no peer puts to until then;
 //! * between two collective synchronizations without epochs of peers, with [`Window::sync`] before
 //!   the one that lets peers in, and after the one that locks them out.
 //!
-//! A rank's own stores tell nobody before the unlock, or a call after [`Window::sync`], does: a
-//! rank that polls for them by gets may find one early, in a line that has left the cache on the
-//! chip's account, and neither older stores in other lines nor data that came with notifications
-//! before. A word that peers are to poll is put ([`Rma::put`] to this rank itself), or in a window
-//! of the unified model.
+//! Otherwise the owner's cache holds old lines, or dirty ones that are written back over peers'
+//! puts; nothing refuses that. And a peer that polls for a store by gets may find it before the
+//! unlock, in a line that has left the cache on the chip's account, without older stores. A word
+//! that peers are to poll is put ([`Rma::put`] to this rank itself), or in a window of the unified
+//! model: there the owner may always load and store, as a peer may put and get.
 //!
 //! A rank may lock its own piece while it has posted it, and post it while it holds that lock (MPI
-//! forbids both): its stores to lines that are exposed stay refused, so the unlock has nothing of
-//! theirs to publish.
-//!
-//! Otherwise the owner's cache holds old lines, or dirty ones that are written back over peers'
-//! puts; nothing refuses that. In the unified model the owner may always load and store, as a peer
-//! may put and get.
+//! forbids both): its stores to lines that are exposed stay refused.
 //!
 //! # Bounds
-//! A [`Locking`] that was given a budget and runs out of it comes back: it has its place (a shared
-//! lock and a queued one; an exclusive one keeps new readers out, and has taken all else back), and
-//! can continue, or be [cancelled](Locking::cancel), which takes it back. Dropping it does the
-//! same. In [`World::within`](crate::World::within) that ends with the budget: what cannot be given
-//! back until then (on a network whose answers take longer) stays taken for ever, and the window is
-//! abandoned here; what [`cancelling`](Locking::cancelling) gives can continue. A rank has at most
-//! 8 locks of a window. The words count up to 32,767 ranks with exclusive locks. One whose target
-//! is lost gives back what it has at other ranks.
+//! A rank has at most 8 locks of a window. The words count up to 32,767 ranks with exclusive locks.
+//! A lock whose target is lost gives back what it has at other ranks. In
+//! [`World::within`](crate::World::within) a [`Locking`] that is dropped has the scope's time to
+//! give back what it has taken: what it cannot (on a network whose answers take longer) stays taken
+//! for ever, and the window is abandoned here. [`cancelling`](Locking::cancelling) gives a handle
+//! that can continue.
 //!
 //! # Source
 //! [foMPI] 2.3 and Fig. 3. A lock there goes back to the start if the local word is taken, as here.
-//!
-//! # Evidence
-//! Cases `lock.*`, `small.lock_*` and `timeout.locked*`; counts in `tests/host/costs`; random
-//! programs that hold several in `tests/host/held.rs`.
 //!
 //! [foMPI]: crate#sources
 
@@ -595,6 +559,29 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
 
 /// A piece, or all, locked. Its accesses: [`Rma`]; [`flush`](Lock::flush) places them,
 /// [`unlock`](Lock::unlock) too.
+///
+/// # Life
+/// ```text
+///   Window ──── lock_* ─────────────────────────────────┐
+///      │ locking_*                                      │
+///      ▼                                                ▼
+///   ┌─────────┐ wait, wait_within, test             ┌───────┐ put, get, flush
+///   │ Locking │────────────────────────────────────►│ Lock  │──┐
+///   └─────────┘──┐ the budget ran out               └───────┘◄─┘
+///      │  ▲──────┘                                      │ unlock, unlocking
+///      │ cancel, cancelling                             ▼
+///      │                                          ┌───────────┐ the budget ran out
+///      └─────────────────────────────────────────►│ Unlocking │──┐
+///                                                 └───────────┘◄─┘
+///                                                       │ wait, wait_within, test
+///                                                       ▼
+///                                                   nothing is taken
+/// ```
+/// A `Locking` whose budget ran out keeps its place: of a shared or queued lock in line; of an
+/// exclusive one it keeps new readers out. Dropped, or after an error of [`wait`](Locking::wait),
+/// it gives back all that it has taken. `unlock` and `cancel` do both steps. A `Lock` that is
+/// dropped, or its `Unlocking`, gives the lock back, too; but then the window starts no other
+/// epoch: [`Error::EpochAbandoned`].
 #[derive(Debug)]
 #[must_use = "a lock is given back by `unlock`"]
 pub struct Lock<'e, 'w, T, L: Link> {
@@ -639,8 +626,6 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     /// inside of a notified put are placed by the target, in its next call that waits or tests.
     /// After [`Window::set_inline(false)`](crate::Window::set_inline) it waits for no call of the
     /// target.
-    ///
-    /// A lock that is dropped is not unlocked well: see [`Error::EpochAbandoned`].
     ///
     /// # Errors
     /// [`Error::PeerLost`].

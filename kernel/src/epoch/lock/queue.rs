@@ -1,4 +1,6 @@
-//! The queue before an exclusive lock: who waits looks at its own memory.
+//! The queue before an exclusive lock: a rank that waits looks at its own memory. Each rank swaps
+//! itself into one word at the target, and tells the rank that was there before. So a lock that
+//! many want costs few remote accesses, and ranks come in order.
 //!
 //! # Steps
 //! * Lock, at the origin: its turn changes from idle to waiting, its next becomes none. It swaps

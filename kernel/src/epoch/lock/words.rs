@@ -1,4 +1,7 @@
-//! Taking the words of a lock, and giving them back.
+//! Taking the words of a lock, and giving them back. A lock is one or two changes of words in
+//! shared memory, and each change may fail, wait, or be answered later. So [`Words`] remembers
+//! which steps were done: a call whose budget ran out continues, or takes all back. [`super`] says
+//! what the words mean.
 
 use core::cell::Cell;
 

@@ -1,4 +1,6 @@
-//! The origin's side: start and complete.
+//! The origin's side: start and complete. `start` tells nobody and waits for nobody; the first
+//! access to a target waits for its post. `complete` orders the puts, and then tells each target.
+//! [`Access`] has a drawing of an epoch's life.
 
 use core::{cell::Cell, marker::PhantomData};
 
@@ -60,6 +62,27 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
 }
 
 /// An open access epoch. Its puts and gets: [`Rma`]; the first to a target waits for its post.
+///
+/// # Life
+/// ```text
+///   Window
+///      │ start
+///      ▼
+///   ┌────────┐──┐ put, get, has_posted,
+///   │ Access │  │ await_posts
+///   └────────┘◄─┘
+///      │ completing                              complete: both steps
+///      ▼
+///   ┌────────────┐──┐ the budget ran out
+///   │ Completing │◄─┘
+///   └────────────┘
+///      │ wait, wait_within, test
+///      ▼
+///   the epoch has ended: all targets are told
+/// ```
+/// A `Completing` remembers which posts it has retired, and which targets it has told. An `Access`
+/// or a `Completing` that is dropped abandons the epoch: the window starts no other
+/// ([`Error::EpochAbandoned`]).
 #[derive(Debug)]
 #[must_use = "an access epoch ends with `complete`"]
 pub struct Access<'e, 'w, T, L: Link, S: Strategy<'w, L>> {

@@ -1,4 +1,5 @@
-//! Posts and completions as numbers, each in a slot of its own writer: no lock, no reset.
+//! Posts and completions as numbers, each in a slot of its own writer. So there is no lock, and no
+//! reset. A message is one store. This is the strategy that windows have by default.
 //!
 //! # How
 //! Every rank has, per window, two slots for every peer. A target's n-th post to an origin sets the
@@ -7,16 +8,11 @@
 //! only ever compared with "reached": so nothing is cleared, a post of the next epoch may come
 //! early, and nobody reads another's memory.
 //!
-//! # Cost (remote accesses)
-//! | call | per peer |
-//! |---|---|
-//! | `post` | 1 store |
-//! | `complete` | 1 store; and one fence in all |
-//! | `start`, `wait` | none |
-//!
-//! # Memory per rank and window
-//! Shared: `8 p` bytes, in the message buffer while that has room; up to 16 ranks whose machine
-//! keeps its caches in step: a line per peer. Private: `2 p + ceil(p / 32)` arena words.
+//! # Cost
+//! `post`: 1 remote store per origin. `complete`: 1 per target, and one fence in all. Memory per
+//! rank and window: shared `8 p` bytes, in the message buffer while that has room; up to 16 ranks
+//! whose machine keeps its caches in step: a line per peer; private `2 p + ceil(p / 32)` arena
+//! words.
 //!
 //! # Source
 //! Ours; the idea that a word with a single writer needs no lock is that of flag arrays in RCCE and

@@ -1,4 +1,6 @@
-//! The target's side: post and wait.
+//! The target's side: post and wait. `post` writes the owner's dirty lines back, expects the
+//! origins, and tells each of them. `wait` ends when all have completed, and drops lines of the
+//! cache that they have put to. [`Exposure`] has a drawing of an epoch's life.
 
 #![allow(
     clippy::result_large_err,
@@ -272,6 +274,22 @@ impl<'w, L: Link, S: Strategy<'w, L>> Drop for Posting<'_, 'w, L, S> {
 }
 
 /// An open exposure epoch.
+///
+/// # Life
+/// ```text
+///   Window ──── post, post_range ───────────────────────┐
+///      │ posting, posting_range                         │
+///      ▼                                                ▼
+///   ┌─────────┐ wait, wait_within, test             ┌──────────┐ test: false;
+///   │ Posting │────────────────────────────────────►│ Exposure │──┐ the budget ran out
+///   └─────────┘──┐ the budget ran out               └──────────┘◄─┘
+///         ▲──────┘                                      │ wait, wait_within, test: true
+///                                                       ▼
+///                                                   the epoch has ended
+/// ```
+/// A `Posting` remembers which origins it has told, and tells each once. One that has begun and is
+/// dropped, and an `Exposure` that is dropped before its end, abandon the epoch: the window starts
+/// no other ([`Error::EpochAbandoned`]).
 #[derive(Debug)]
 #[must_use = "an exposure epoch ends with `wait`"]
 pub struct Exposure<'e, 'w, L: Link, S: Strategy<'w, L>> {

@@ -1,17 +1,11 @@
-//! Posts as bits, completions as a counter, under test-and-set registers: as published.
+//! Posts as bits, completions as a counter, under test-and-set registers: as published. Only links
+//! that have such words ([`VectorLink`]) offer this strategy. The words and their rules are in
+//! `flagpost-loadstore::words::match_vector`.
 //!
-//! The words and their rules: `flagpost-mapped::match_vector`. Only links that have such words
-//! ([`VectorLink`]) offer this strategy.
-//!
-//! # Cost (remote accesses; a lock and its unlock are one each)
-//! | call | per peer |
-//! |---|---|
-//! | `post` | 4: lock, load, store, unlock at the origin |
-//! | `complete` | 4 at its own registers and vector, 4 at the target |
-//! | `start`, `wait` | none |
-//!
-//! # Memory per rank and window
-//! Shared: `4 ceil(p / 32) + 4` bytes, in whole lines. Private: `ceil(p / 32)` arena words.
+//! # Cost
+//! `post`, per origin: 4 remote accesses (lock, load, store, unlock). `complete`, per target: 4 at
+//! this rank's registers and vector, 4 at the target. Memory per rank and window: shared `4 ceil(p
+//! / 32) + 4` bytes, in whole lines; private `ceil(p / 32)` arena words.
 //!
 //! # Source
 //! [PSCW-SCC] IV-B, Algorithms 1 and 2. We differ: clearing the bit takes the lock too, as eight

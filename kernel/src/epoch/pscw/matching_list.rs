@@ -1,5 +1,6 @@
-//! Posts in a list of k entries, completions in a counter: memory by the number of neighbours, not
-//! of ranks.
+//! Posts in a list of k entries, completions in a counter. So the memory that a window takes grows
+//! with the number of neighbours, and not of ranks. A post claims a free entry at the origin by one
+//! atomic operation.
 //!
 //! # How
 //! Every rank has, per window, a *matching list* of k cells and a *completion counter*. A target
@@ -19,19 +20,10 @@
 //! its budget; an origin that waits for just that post waits as long.
 //!
 //! # Cost
-//! Remote accesses. Over `mapped` an atomic operation on a cell is 4: lock, load, store, unlock.
-//!
-//! | call | per peer |
-//! |---|---|
-//! | `post` | 1 atomic, and 1 for each entry that was found taken: at most k before it waits |
-//! | `complete` | 1 atomic at the target, 1 at its own list; and one fence in all |
-//! | `start`, `wait` | none |
-//!
-//! An origin polls the entries of its own list in turn, and each that holds a post once.
-//!
-//! # Memory per rank and window
-//! Shared: `8 (k + 1)` bytes, in whole lines. Private: `2 k` arena words. Nothing grows with the
-//! number of ranks.
+//! `post`, per origin: 1 atomic operation, and 1 for each entry that was found taken, at most k
+//! before it waits. `complete`, per target: 1 there, 1 at this rank's list, and one fence in all.
+//! An origin polls the entries of its own list in turn, and each that holds a post once. Memory per
+//! rank and window: shared `8 (k + 1)` bytes, in whole lines; private `2 k` arena words.
 //!
 //! # Invariants
 //! I1. An entry holds 0 or the number of a rank, plus 1. It leaves 0 by a claim, and comes back to

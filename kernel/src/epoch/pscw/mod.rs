@@ -1,4 +1,7 @@
-//! Post–start–complete–wait: targets expose their pieces to named origins for one epoch.
+//! Post–start–complete–wait: targets expose their pieces to named origins for one epoch. A target
+//! posts: from then on its origins may access its piece. Each origin completes when its accesses
+//! are done, and the target waits for all of them. Only ranks that have to do with each other
+//! exchange messages, so neighbours need no barrier.
 //!
 //! # Guarantee
 //! G1. A put of an origin before `complete` is seen by the target after `wait`.
@@ -19,7 +22,6 @@
 //! ```
 //! One rank may be origin and target at the same time, also of itself.
 //!
-//! # Steps
 //! | call       | core   | in order                                                             |
 //! |------------|--------|----------------------------------------------------------------------|
 //! | `post`     | target | publish the lines; expect the origins; tell each origin              |
@@ -41,8 +43,7 @@
 //! [`MatchVector`] needs remote words under locks. [`MatchingList`] is for few neighbours. It needs
 //! k: the most posts that are in flight to a rank.
 //!
-//! `start` and `wait` access no other rank. The module of each strategy has the counts to the
-//! access.
+//! `start` and `wait` access no other rank.
 //!
 //! # Invariants
 //! I1. A post is retired before its target is told of the completion. The target may post again
@@ -51,17 +52,8 @@
 //! I3. Between `post` and `wait` the target's cache holds no dirty line of what it has exposed: the
 //!     piece, or the range given to `post_range`.
 //!
-//! # Bounds
-//! A handle that was given a budget and runs out of it comes back in
-//! [`Unfinished`](crate::Unfinished). It knows which ranks it has told already, so it tells
-//! only the rest. A handle that is dropped before its epoch's end makes the window refuse further
-//! epochs ([`Error::EpochAbandoned`]).
-//!
 //! # Source
 //! [PSCW-SCC] IV-B, Algorithms 1 and 2, trigger-only in its Table I.
-//!
-//! # Evidence
-//! Cases `pscw.*` of the conformance table.
 //!
 //! [PSCW-SCC]: crate#sources
 

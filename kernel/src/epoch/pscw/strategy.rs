@@ -1,4 +1,5 @@
-//! The ways of signalling, as the epochs see them.
+//! The ways of signalling, as the epochs see them. [`super`] decides when a rank tells another that
+//! it has posted or completed. A strategy decides how, and what it costs.
 
 use core::{cell::Cell, fmt::Debug};
 

@@ -1,4 +1,6 @@
-//! The shared words of a dynamic window, at each rank.
+//! The shared words of a dynamic window, at each rank. The owner writes down there which memory has
+//! which name; peers read it, and note that they keep a copy. Every word is a cell, which is
+//! changed and read in one step. [`super`] says which rank changes what.
 
 use core::cell::Cell;
 

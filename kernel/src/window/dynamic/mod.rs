@@ -1,4 +1,7 @@
-//! Dynamic windows: memory that ranks attach and detach on their own.
+//! Dynamic windows: memory that ranks attach and detach on their own. The owner gives a name to
+//! attached memory, a [`Displacement`], and tells it to peers by any means. A peer that accesses a
+//! displacement looks up where the memory lies, in words that the owner keeps for all, and may keep
+//! the answer. A name that was detached is never found again.
 //!
 //! # Guarantee
 //! G1. An access by a [`Displacement`] reaches the memory that it was given for, or is refused:

@@ -1,4 +1,6 @@
-//! Finding a peer's memory, and accessing it.
+//! Finding a peer's memory, and accessing it. An access names a rank and a displacement. The origin
+//! looks for a descriptor that it has kept and that is not out of date; else it reads one from the
+//! peer's directory. With the descriptor the access is one like any other.
 
 use core::{cell::Cell, marker::PhantomData};
 
