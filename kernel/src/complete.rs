@@ -44,7 +44,7 @@ use crate::{Error, Missing, Timeout, Waiting, World};
 /// counted.start()?;
 /// let lock = window.lock_shared(peer)?;
 /// let mut got = [9];
-/// let mut get = lock.rget(peer, 2, &mut got)?;
+/// let mut get = lock.to(peer, 2).get(&mut got)?;
 /// window.put_notify(peer, 0, &[7], Tag(1))?;
 /// window.put_notify(peer, 1, &[8], Counter(0))?;
 /// wait_all(&mut [&mut told as &mut dyn Complete<'_, _>, &mut counted, &mut get])?;
@@ -193,8 +193,8 @@ pub fn test_any<'s, L: Link + 's, C: Complete<'s, L>>(
 /// let epoch = window.fence(Assert::empty())?;
 /// let (mut first, mut second) = ([0], [0]);
 /// let mut requests = [
-///     epoch.rget(Rank::new(0), 0, &mut first)?,
-///     epoch.rget(Rank::new(1), 0, &mut second)?,
+///     epoch.to(Rank::new(0), 0).get(&mut first)?,
+///     epoch.to(Rank::new(1), 0).get(&mut second)?,
 /// ];
 /// while wait_any(&mut requests)?.is_some() {}
 /// drop(requests);

@@ -74,7 +74,8 @@
 //!        ├─ fence → Fence → put, get → fence → … → end   all ranks together
 //!        ├─ lock_shared, lock_exclusive, lock_all → Lock → put, get, flush → unlock
 //!        ├─ put_notify                       data and <source, tag>, one message, no epoch
-//!        ├─ get_notify, accumulate_notify, … any access that tells its target, no epoch
+//!        ├─ get_notify, notify               the same of a get, and of nothing
+//!        ├─ to → layout, notify → put, …     any access in full; → Request: test, wait
 //!        ├─ expect → Request: start, test, wait     matching notifications
 //!        └─ set_num_notify → notify_value, expect_count, signal_wait_until     counters, signals
 //!

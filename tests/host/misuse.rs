@@ -57,7 +57,7 @@ fn places_do_not_wrap_round() {
         for at in FAR {
             assert!(is_outside(lock.put(next, at, &[1])), "put {at}");
             assert!(is_outside(lock.get(next, at, &mut into)), "get {at}");
-            assert!(is_outside(lock.rput(next, at, &[1])), "rput {at}");
+            assert!(is_outside(lock.to(next, at).put(&[1])), "rput {at}");
             assert!(is_outside(lock.accumulate(next, at, &[1], sum)), "{at}");
             assert!(is_outside(lock.fetch_and_op(next, at, 1, sum)), "{at}");
             assert!(is_outside(lock.compare_and_swap(next, at, 0, 1)), "{at}");
@@ -79,10 +79,18 @@ fn places_do_not_wrap_round() {
                 block_len: 1,
                 stride,
             };
-            let put = lock.put_layout(next, 1, strided(at), Gather::from(&[1, 2][..]));
+            let put = lock
+                .to(next, 1)
+                .layout(strided(at))
+                .put(Gather::from(&[1, 2][..]))
+                .and_then(flagpost::rma::Request::wait);
             assert!(is_outside(put), "stride {at}");
             let mut two = [0; 2];
-            let got = lock.get_layout(next, 1, strided(at), Scatter::from(&mut two[..]));
+            let got = lock
+                .to(next, 1)
+                .layout(strided(at))
+                .get(Scatter::from(&mut two[..]))
+                .and_then(flagpost::rma::Request::wait);
             assert!(is_outside(got), "stride {at}");
         }
         assert!(is_outside(lock.put(next, 3, &[1, 2])), "the end alone");

@@ -186,7 +186,7 @@ fn payload_that_stops_over_other_leaves_the_rest() {
                 say(&window, ONE, 0, [round; WORDS])?;
                 hear(&window, ONE, 1)?;
                 let newer = [round + 100; WORDS];
-                let put = window.rput_notify(ONE, 0, &newer, Tag(2))?;
+                let put = window.to(ONE, 0).notify(Tag(2)).put(&newer)?;
                 let stopped = put.wait_within(Budget::microseconds(0));
                 assert!(stopped.is_err(), "the ring has room for all of it");
                 drop(stopped);
@@ -278,7 +278,7 @@ fn a_flush_covers_the_line_in_hand() {
                     }
                     _ => {
                         let data = vec![7; mine];
-                        let put = window.rput_notify(ZERO, 0, &data, Tag(1))?;
+                        let put = window.to(ZERO, 0).notify(Tag(1)).put(&data)?;
                         core.spend(WHILE / 5);
                         put.wait()?;
                         core.spend(WHILE);

@@ -7,11 +7,11 @@ use flagpost::{
     Config as WorldConfig, Counter, Error, Group, Link, MatchVector, MatchingList, Notice, Rank,
     Rma, Session, Signal, Tag, Window, World,
     epoch::{Assert, Strategy},
-    rma::Operation,
 };
 use flagpost_explore::Mock;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Nic, Preset, Sim, SimCore};
+use flagpost_verbs::{Verb, begin};
 
 const SIZE: u16 = 2;
 
@@ -57,22 +57,17 @@ fn error<T, E: Into<Error>>(result: Result<T, E>) -> Option<Error> {
 
 /// What every epoch has.
 fn accesses<'w, L: Link + 'w>(epoch: &impl Rma<'w, u32, L>, to: Rank, check: Calls<'_>) {
-    let (mut into, sum) = ([0], Operation::SUM);
-    check("put", error(epoch.put(to, 0, &[1])));
-    check("get", error(epoch.get(to, 0, &mut into)));
-    check("rput", error(epoch.rput(to, 0, &[1])));
-    check("rget", error(epoch.rget(to, 0, &mut into)));
-    check("accumulate", error(epoch.accumulate(to, 0, &[1], sum)));
-    check("raccumulate", error(epoch.raccumulate(to, 0, &[1], sum)));
-    let fetched = epoch.get_accumulate(to, 0, &[1], sum, &mut into);
-    check("get_accumulate", error(fetched));
-    let fetched = epoch.rget_accumulate(to, 0, &[1], sum, &mut into);
-    check("rget_accumulate", error(fetched));
-    check("fetch_and_op", error(epoch.fetch_and_op(to, 0, 1, sum)));
-    check(
-        "compare_and_swap",
-        error(epoch.compare_and_swap(to, 0, 0, 1)),
-    );
+    let mut into = [0];
+    for verb in Verb::ALL {
+        check(
+            verb.name(),
+            error(verb.call(epoch, (to, 0), &[1], &mut into)),
+        );
+        check(
+            verb.name(),
+            error(begin!(verb, epoch.to(to, 0), &[1], &mut into)),
+        );
+    }
     // Nor does a wrong place hide the rank.
     check("put nowhere", error(epoch.put(to, usize::MAX, &[1])));
     check("get nowhere", error(epoch.get(to, usize::MAX, &mut into)));
@@ -117,34 +112,16 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
         check("expect", error(window.expect(0..1, Tag(1))?.from(to)));
         check("probe", error(window.probe(to, Tag(1))));
         let notices: [Notice; 3] = [Tag(1).into(), Counter(0).into(), Signal(0).add(1)];
-        let (mut into, sum) = ([0], Operation::SUM);
+        let mut into = [0];
         for notice in notices {
             check("notify", error(window.notify(to, notice)));
             check("put_notify", error(window.put_notify(to, 0, &[1], notice)));
-            check(
-                "rput_notify",
-                error(window.rput_notify(to, 0, &[1], notice)),
-            );
-            check(
-                "get_notify",
-                error(window.get_notify(to, 0, &mut into, notice)),
-            );
-            check(
-                "rget_notify",
-                error(window.rget_notify(to, 0, &mut into, notice)),
-            );
-            let told = window.accumulate_notify(to, 0, &[1], sum, notice);
-            check("accumulate_notify", error(told));
-            let told = window.raccumulate_notify(to, 0, &[1], sum, notice);
-            check("raccumulate_notify", error(told));
-            let told = window.get_accumulate_notify((to, 0), &[1], sum, &mut into, notice);
-            check("get_accumulate_notify", error(told));
-            let told = window.rget_accumulate_notify((to, 0), &[1], sum, &mut into, notice);
-            check("rget_accumulate_notify", error(told));
-            let told = window.fetch_and_op_notify(to, 0, 1, sum, notice);
-            check("fetch_and_op_notify", error(told));
-            let told = window.compare_and_swap_notify(to, 0, 0, 1, notice);
-            check("compare_and_swap_notify", error(told));
+            let told = window.get_notify(to, 0, &mut into, notice);
+            check("get_notify", error(told));
+            for verb in Verb::ALL {
+                let target = window.to(to, 0).notify(notice);
+                check(verb.name(), error(begin!(verb, target, &[1], &mut into)));
+            }
         }
         check("num_notify", error(window.num_notify(to)));
         check("event", error(events.post(to, 0)));

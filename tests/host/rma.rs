@@ -200,7 +200,13 @@ fn short_pieces_are_packed_where_that_is_cheaper() {
                 }
                 Ok(())
             }),
-            cycles(move |access| access.put_layout(PEER, 0, run, Gather::new(&data, layout))),
+            cycles(move |access| {
+                access
+                    .to(PEER, 0)
+                    .layout(run)
+                    .put(Gather::new(&data, layout))
+                    .and_then(flagpost::rma::Request::wait)
+            }),
         ];
         let get = [
             cycles(move |access| {
@@ -218,7 +224,11 @@ fn short_pieces_are_packed_where_that_is_cheaper() {
             }),
             cycles(move |access| {
                 let mut into = [0_u8; 2 * RUN];
-                access.get_layout(PEER, 0, run, Scatter::new(&mut into, layout))
+                access
+                    .to(PEER, 0)
+                    .layout(run)
+                    .get(Scatter::new(&mut into, layout))
+                    .and_then(flagpost::rma::Request::wait)
             }),
         ];
         println!("{block:>2} | {put:?} | {get:?}");

@@ -203,7 +203,7 @@ fn one_place_for_two_rings() {
             let none = || window.put_notify(FULL, 0, &[], Tag(1));
             let late = world.within(Budget::microseconds(0), none);
             assert!(matches!(late, Err(Error::Timeout(_))));
-            let put = window.rput_notify(FULL, 0, &[], Tag(1))?;
+            let put = window.to(FULL, 0).notify(Tag(1)).put(&[])?;
             let late = put
                 .wait_within(Budget::microseconds(0))
                 .map_err(|late| late.error);

@@ -136,7 +136,11 @@ pub(crate) fn polls<L: Link>(
     told("get", &mut || shared.get(LOST, 0, &mut word))?;
     let all = Layout::Contiguous { count: 1 };
     told("get_layout", &mut || {
-        shared.get_layout(LOST, 0, all, Scatter::from(&mut word[..]))
+        shared
+            .to(LOST, 0)
+            .layout(all)
+            .get(Scatter::from(&mut word[..]))
+            .and_then(flagpost::rma::Request::wait)
     })?;
     told("fetch_and_op", &mut || {
         shared.fetch_and_op(LOST, 0, 1, Operation::SUM).map(drop)
@@ -155,7 +159,7 @@ pub(crate) fn polls<L: Link>(
 
     // The ring of the lost rank is full at some time.
     told("rma::Request::test", &mut || {
-        let mut put = window.rput_notify(LOST, 0, &[1], Tag(5))?;
+        let mut put = window.to(LOST, 0).notify(Tag(5)).put(&[1])?;
         for _ in 0..tries {
             if put.test()? {
                 return Ok(());

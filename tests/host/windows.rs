@@ -270,7 +270,7 @@ fn rings_are_full_each_for_itself() {
                 tell(full)?;
             }
             tell(takes)?;
-            let put = window.rput_notify(full, 0, &[], Tag(1))?;
+            let put = window.to(full, 0).notify(Tag(1)).put(&[])?;
             let late = put
                 .wait_within(Budget::microseconds(100))
                 .map_err(|late| late.error);
@@ -421,8 +421,8 @@ fn memory_of_another_world_is_refused() {
         let (first, second) = (first.lock_all()?, second.lock_all()?);
         let (mut here, mut there) = ([0], [0]);
         let mut requests = [
-            first.rget(Rank::new(0), 0, &mut here)?,
-            second.rget(Rank::new(0), 0, &mut there)?,
+            first.to(Rank::new(0), 0).get(&mut here)?,
+            second.to(Rank::new(0), 0).get(&mut there)?,
         ];
         wrong(flagpost::wait_any(&mut requests).unwrap_err());
         Ok(())
@@ -440,7 +440,13 @@ fn what_is_wrong_is_refused_before_the_target_has_posted() {
             let access = window.start(&world.group(&targets)?)?;
             let (two, one) = (Layout::Contiguous { count: 2 }, Gather::from(&[1_u32][..]));
             let (target, origin) = (8, 4);
-            let put = || access.put_layout(targets[0], 0, two, one);
+            let put = || {
+                access
+                    .to(targets[0], 0)
+                    .layout(two)
+                    .put(one)
+                    .and_then(flagpost::rma::Request::wait)
+            };
             let refused = world.within(Budget::microseconds(0), put);
             assert_eq!(refused, Err(Error::LengthsDiffer { target, origin }));
             std::mem::forget(access);

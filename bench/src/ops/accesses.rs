@@ -7,9 +7,10 @@
 
 use flagpost::{
     Rma,
-    rma::{Gather, Layout, Operation, Scatter},
+    rma::{Gather, Layout, Scatter},
     wait_any,
 };
+use flagpost_verbs::{Verb, begin};
 
 use super::{Chip, PEER, Stage};
 use crate::Failure;
@@ -30,86 +31,39 @@ impl<'w> Stage<'_, 'w> {
     where
         R: Rma<'w, u64, Chip>,
     {
-        let mut data = self.data.clone();
-        let sum = Operation::SUM;
-        // One element of two, on both sides.
-        let stripes = Layout::Vector {
-            blocks: data.len() / 2,
-            block_len: 1,
-            stride: 2,
-        };
+        let (data, mut into) = (&self.data[..], self.data.clone());
+        // A get that has begun: over this link it is done then.
         match part {
-            "rput" => self.mark(true, || {
-                epoch.rput(PEER, 0, &data)?.wait().map_err(Failure::from)
-            })?,
-            "rget" => self.mark(true, || {
-                epoch
-                    .rget(PEER, 0, &mut data)?
-                    .wait()
-                    .map_err(Failure::from)
-            })?,
-            "raccumulate" => self.mark(true, || {
-                let request = epoch.raccumulate(PEER, 0, &data, sum)?;
-                request.wait().map_err(Failure::from)
-            })?,
-            "rget_accumulate" => self.mark(true, || {
-                let request = epoch.rget_accumulate(PEER, 0, &self.data, sum, &mut data)?;
-                request.wait().map_err(Failure::from)
-            })?,
-            "put_layout" => {
-                let from = Gather::new(&data, stripes);
-                self.mark(true, || epoch.put_layout(PEER, 0, stripes, from))?;
-            }
-            "get_layout" => {
-                let into = Scatter::new(&mut data, stripes);
-                self.mark(true, || epoch.get_layout(PEER, 0, stripes, into))?;
-            }
-            "accumulate_layout" => {
-                let from = Gather::new(&data, stripes);
-                let done = self.mark(true, || {
-                    epoch.accumulate_layout(PEER, 0, stripes, from, sum)
-                });
-                done?;
-            }
-            "get_accumulate_layout" => {
-                let from = Gather::new(&self.data, stripes);
-                let into = Scatter::new(&mut data, stripes);
-                let done = self.mark(true, || {
-                    epoch.get_accumulate_layout((PEER, 0), stripes, from, sum, into)
-                });
-                done?;
-            }
-            "put" => self.mark(true, || epoch.put(PEER, 0, &data))?,
-            "get" => self.mark(true, || epoch.get(PEER, 0, &mut data))?,
-            "accumulate" => {
-                let done = self.mark(true, || epoch.accumulate(PEER, 0, &data, sum));
-                done?;
-            }
-            "get_accumulate" => {
-                let done = self.mark(true, || {
-                    epoch.get_accumulate(PEER, 0, &self.data, sum, &mut data)
-                });
-                done?;
-            }
-            "fetch_and_op" => {
-                let done = self.mark(true, || epoch.fetch_and_op(PEER, 0, 1, sum));
-                done?;
-            }
-            "compare_and_swap" => {
-                let done = self.mark(true, || epoch.compare_and_swap(PEER, 0, 0, 1));
-                done?;
-            }
-            // A get that has begun: over this link it is done then.
             "test" => {
-                let mut request = epoch.rget(PEER, 0, &mut data)?;
+                let mut request = epoch.to(PEER, 0).get(&mut into[..])?;
                 let is_done = self.mark(true, || request.test())?;
                 return is_done.then_some(()).ok_or(Failure::Data);
             }
             "wait_any" => {
-                let mut requests = [epoch.rget(PEER, 0, &mut data)?];
+                let mut requests = [epoch.to(PEER, 0).get(&mut into[..])?];
                 self.mark(true, || wait_any(&mut requests))?;
+                return Ok(());
             }
-            _ => return Err(Failure::Data),
+            _ => {}
+        }
+        if let Some(verb) = Verb::named(part) {
+            return Ok(self.mark(true, || verb.call(epoch, (PEER, 0), data, &mut into))?);
+        }
+        let (name, way) = part.rsplit_once('_').ok_or(Failure::Data)?;
+        let verb = Verb::named(name).ok_or(Failure::Data)?;
+        if way == "layout" {
+            // One element of two, on both sides.
+            let stripes = Layout::Vector {
+                blocks: data.len() / 2,
+                block_len: 1,
+                stride: 2,
+            };
+            let (from, into) = (Gather::new(data, stripes), Scatter::new(&mut into, stripes));
+            let target = epoch.to(PEER, 0).layout(stripes);
+            self.mark(true, || begin!(verb, target, from, into)?.wait())?;
+        } else {
+            let target = epoch.to(PEER, 0);
+            self.mark(true, || begin!(verb, target, data, &mut into[..])?.wait())?;
         }
         Ok(())
     }

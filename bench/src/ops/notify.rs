@@ -9,7 +9,8 @@
     reason = "what accesses give back, to go on with"
 )]
 
-use flagpost::{Compare, Counter, Signal, Tag, rma::Operation, wait_any};
+use flagpost::{Compare, Counter, Signal, Tag, wait_any};
+use flagpost_verbs::{Verb, begin};
 
 use super::{OWN, PEER, Stage};
 use crate::Failure;
@@ -17,7 +18,6 @@ use crate::Failure;
 const TAG: Tag = Tag(1);
 const COUNTER: Counter = Counter(0);
 const INDEX: u32 = 0;
-const SUM: Operation<u64> = Operation::SUM;
 
 impl Stage<'_, '_> {
     /// Accesses with a tag, which rank 1 waits for; or rank 0's request for what rank 1 puts.
@@ -63,39 +63,16 @@ impl Stage<'_, '_> {
         self.world.barrier()?;
         let (to, data) = (requests, &self.data);
         let mut into = data.clone();
+        if let Some(verb) = part.strip_suffix("_request").and_then(Verb::named) {
+            let target = window.to(to, 0).notify(TAG);
+            self.mark(true, || {
+                begin!(verb, target, &data[..], &mut into[..])?.wait()
+            })?;
+            return Ok(self.world.barrier()?);
+        }
         match part {
             "get_notify" => self.mark(true, || window.get_notify(to, 0, &mut into, TAG))?,
             "notify" => self.mark(true, || window.notify(to, TAG))?,
-            "rput_notify" => self.mark(true, || {
-                let request = window.rput_notify(to, 0, data, TAG)?;
-                request.wait().map_err(Failure::from)
-            })?,
-            "rget_notify" => self.mark(true, || {
-                let request = window.rget_notify(to, 0, &mut into, TAG)?;
-                request.wait().map_err(Failure::from)
-            })?,
-            "raccumulate_notify" => self.mark(true, || {
-                let request = window.raccumulate_notify(to, 0, data, SUM, TAG)?;
-                request.wait().map_err(Failure::from)
-            })?,
-            "rget_accumulate_notify" => self.mark(true, || {
-                let request = window.rget_accumulate_notify((to, 0), data, SUM, &mut into, TAG)?;
-                request.wait().map_err(Failure::from)
-            })?,
-            "get_accumulate_notify" => {
-                self.mark(true, || {
-                    window.get_accumulate_notify((to, 0), data, SUM, &mut into, TAG)
-                })?;
-            }
-            "accumulate_notify" => {
-                self.mark(true, || window.accumulate_notify(to, 0, data, SUM, TAG))?;
-            }
-            "fetch_and_op_notify" => {
-                self.mark(true, || window.fetch_and_op_notify(to, 0, 1, SUM, TAG))?;
-            }
-            "compare_and_swap_notify" => {
-                self.mark(true, || window.compare_and_swap_notify(to, 0, 0, 1, TAG))?;
-            }
             _ => self.mark(part == "put_notify", || window.put_notify(to, 0, data, TAG))?,
         }
         Ok(self.world.barrier()?)

@@ -49,7 +49,7 @@ use flagpost_link::{Link, Rank, order, point};
 use crate::{
     Budget, Error, Unfinished, Window,
     collective::Call,
-    rma::Rma,
+    rma::{Rma, Silent},
     window::{Core, Lines, reach::Reach},
 };
 
@@ -314,6 +314,8 @@ pub struct Fence<'e, 'w, T, L: Link> {
 }
 
 impl<'w, T: Pod, L: Link> Reach<'w, L> for Fence<'_, 'w, T, L> {
+    type Told = Silent;
+
     fn core(&self) -> &Core<'w, L> {
         self.turn.core
     }

@@ -1,24 +1,14 @@
 //! Notified accesses: one call moves the data and tells the target. None needs an epoch.
 //!
-//! # What there is
-//! | | blocks | request |
-//! |---|---|---|
-//! | nothing but a notification | [`notify`](Window::notify) | `rput_notify` of no elements |
-//! | store | [`put_notify`](Window::put_notify) | [`rput_notify`](Window::rput_notify) |
-//! | load | [`get_notify`](Window::get_notify) | [`rget_notify`](Window::rget_notify) |
-//! | combine | [`accumulate_notify`] | [`raccumulate_notify`] |
-//! | combine, and load the old values | [`get_accumulate_notify`] | [`rget_accumulate_notify`] |
-//! | the same, one element | [`fetch_and_op_notify`] | [`rfetch_and_op_notify`] |
-//! | store one if it is as expected | [`compare_and_swap_notify`] | [`rcompare_and_swap_notify`] |
+//! # The calls
+//! | | |
+//! |---|---|
+//! | nothing but a notification | [`Window::notify`] |
+//! | store | [`Window::put_notify`] |
+//! | load | [`Window::get_notify`] |
+//! | any access, in any layout, by a request | [`Window::to`], then [`Target::notify`] |
 //!
-//! [`accumulate_notify`]: Window::accumulate_notify
-//! [`raccumulate_notify`]: Window::raccumulate_notify
-//! [`get_accumulate_notify`]: Window::get_accumulate_notify
-//! [`rget_accumulate_notify`]: Window::rget_accumulate_notify
-//! [`fetch_and_op_notify`]: Window::fetch_and_op_notify
-//! [`rfetch_and_op_notify`]: Window::rfetch_and_op_notify
-//! [`compare_and_swap_notify`]: Window::compare_and_swap_notify
-//! [`rcompare_and_swap_notify`]: Window::rcompare_and_swap_notify
+//! In an epoch, and on attached memory: `to`, then [`Target::notify`].
 //!
 //! # What a notice tells
 //! | of | the target that finds it |
@@ -41,11 +31,9 @@
 //! With a budget an access is made by its request: one that runs out of it continues where it
 //! stopped, and neither accesses nor tells twice ([`Request::wait_within`],
 //! [`Fetch::wait_within`]).
-
-#![allow(
-    clippy::result_large_err,
-    reason = "requests go back to their user, without a heap"
-)]
+//!
+//! [`Request::wait_within`]: crate::rma::Request::wait_within
+//! [`Fetch::wait_within`]: crate::rma::Fetch::wait_within
 
 use bytemuck::Pod;
 use flagpost_link::{Link, Pending, Rank};
@@ -53,10 +41,33 @@ use flagpost_link::{Link, Pending, Rank};
 use super::{Tag, fast, notice::Notice};
 use crate::{
     Error, Window,
-    rma::{Element, Fetch, Integer, Operation, Request, all, atomic::Change, prepare},
+    rma::{Target, Unsaid},
 };
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
+    /// The elements of `to`'s piece from `index` on, for a notified access in full: any access, in
+    /// any layout, by a request. Does nothing yet.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Tag, rma::Operation};
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let peer = world.rank().next(world.size());
+    /// let mut told = window.expect(0..1, Tag(3))?;
+    /// told.start()?;
+    /// let target = window.to(peer, 0).notify(Tag(3));
+    /// let before = target.fetch_and_op(7, Operation::SUM)?.wait()?;
+    /// told.wait()?;
+    /// assert_eq!((before, window.local().get(0)?), (0, 7));
+    /// # Ok(())
+    /// # });
+    /// ```
+    pub fn to(&self, to: Rank, index: usize) -> Target<'_, 'w, T, L, Self, Unsaid> {
+        Target::new(self, to, index, Unsaid)
+    }
+
     /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before, as the
     /// [module](self) says.
     ///
@@ -164,48 +175,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`put_notify`](Self::put_notify) with a counter or a signal.
     #[inline(never)]
     fn put_counted(&self, to: Rank, index: usize, data: &[T], notice: Notice) -> Result<(), Error> {
-        let notice = self.core.check_notice(to, notice)?;
-        prepare::put::<T, T, L>(&self.core, to, index, all(data), data.into())?
-            .telling(notice)
-            .wait()
-    }
-
-    /// Begins a [`put_notify`](Self::put_notify). Does not block. The data have left when the
-    /// request is done: the slice may be changed, and the target is told.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::PeerLost`].
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::Tag;
-    ///
-    /// let window = world.allocate::<u32>(1)?;
-    /// let peer = world.rank().next(world.size());
-    /// let mut arrived = window.expect(0..1, Tag(3))?;
-    /// arrived.start()?;
-    /// let request = window.rput_notify(peer, 0, &[7], Tag(3))?;
-    /// request.wait()?; // the slice may be changed, and the peer is told
-    /// arrived.wait()?;
-    /// assert_eq!(window.local().get(0)?, 7);
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn rput_notify<'r>(
-        &'r self,
-        to: Rank,
-        index: usize,
-        data: &'r [T],
-        notice: impl Into<Notice>,
-    ) -> Result<Request<'r, 'w, L>, Error> {
-        called!(self.core.world);
-        let notice = self.core.check_notice(to, notice.into())?;
-        prepare::put::<T, T, L>(&self.core, to, index, all(data), data.into())?
-            .carrying(notice)
-            .begin()
+        let target = self.to(to, index).notify(notice);
+        target.prepare_put::<T>(data.into())?.wait()
     }
 
     /// Loads elements from `index` of `from`'s piece into `into`, and tells `from` that they have
@@ -245,308 +216,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         notice: impl Into<Notice>,
     ) -> Result<(), Error> {
         called!(self.core.world);
-        self.prepare_get(from, index, into, notice.into())?.wait()
-    }
-
-    /// Begins a [`get_notify`](Self::get_notify). Does not block. The slice is filled, and `from`
-    /// is told, when the request is done.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::PeerLost`].
-    #[track_caller]
-    pub fn rget_notify<'r>(
-        &'r self,
-        from: Rank,
-        index: usize,
-        into: &'r mut [T],
-        notice: impl Into<Notice>,
-    ) -> Result<Request<'r, 'w, L>, Error> {
-        called!(self.core.world);
-        self.prepare_get(from, index, into, notice.into())?.begin()
-    }
-
-    fn prepare_get<'r>(
-        &'r self,
-        from: Rank,
-        index: usize,
-        into: &'r mut [T],
-        notice: Notice,
-    ) -> Result<Request<'r, 'w, L>, Error> {
-        let notice = self.core.check_notice(from, notice)?;
-        let layout = all(into);
-        let request = prepare::get::<T, T, L>(&self.core, from, index, layout, into.into())?;
-        Ok(request.telling(notice))
-    }
-
-    /// Combines the elements from `index` of `to`'s piece with `data`, and tells `to`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: nothing has happened.
-    /// [`Error::PeerLost`].
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(3, |world| {
-    /// use flagpost::{Rank, Tag, rma::Operation};
-    ///
-    /// let window = world.allocate::<u32>(1)?;
-    /// let mut all = window.expect(0..1, Tag(3))?.times(3)?;
-    /// all.start()?;
-    /// for rank in [0, 1, 2].map(Rank::new) {
-    ///     window.accumulate_notify(rank, 0, &[5], Operation::SUM, Tag(3))?;
-    /// }
-    /// all.wait()?;
-    /// assert_eq!(window.local().get(0)?, 15);
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn accumulate_notify(
-        &self,
-        to: Rank,
-        index: usize,
-        data: &[T],
-        operation: Operation<T>,
-        notice: impl Into<Notice>,
-    ) -> Result<(), Error>
-    where
-        T: Element,
-    {
-        called!(self.core.world);
-        self.prepare_accumulate((to, index), data, operation, None, notice.into())?
+        self.to(from, index)
+            .notify(notice)
+            .prepare_get::<T>(into.into())?
             .wait()
-    }
-
-    /// Begins an [`accumulate_notify`](Self::accumulate_notify). Does not block. The elements are
-    /// changed, and the target is told, when the request is done.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::PeerLost`], [`Error::UnitUnaligned`].
-    #[track_caller]
-    pub fn raccumulate_notify<'r>(
-        &'r self,
-        to: Rank,
-        index: usize,
-        data: &'r [T],
-        operation: Operation<T>,
-        notice: impl Into<Notice>,
-    ) -> Result<Request<'r, 'w, L>, Error>
-    where
-        T: Element,
-    {
-        called!(self.core.world);
-        self.prepare_accumulate((to, index), data, operation, None, notice.into())?
-            .begin()
-    }
-
-    /// [`accumulate_notify`](Self::accumulate_notify) to an element of a rank, and what the
-    /// elements held before goes to `fetched`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]: nothing has
-    /// happened. [`Error::PeerLost`].
-    #[track_caller]
-    pub fn get_accumulate_notify(
-        &self,
-        at: (Rank, usize),
-        data: &[T],
-        operation: Operation<T>,
-        fetched: &mut [T],
-        notice: impl Into<Notice>,
-    ) -> Result<(), Error>
-    where
-        T: Element,
-    {
-        called!(self.core.world);
-        self.prepare_accumulate(at, data, operation, Some(fetched), notice.into())?
-            .wait()
-    }
-
-    /// Begins a [`get_accumulate_notify`](Self::get_accumulate_notify). Does not block. The
-    /// elements are changed, the slice is filled, and the target is told, when the request is done.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::PeerLost`],
-    /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`].
-    #[track_caller]
-    pub fn rget_accumulate_notify<'r>(
-        &'r self,
-        at: (Rank, usize),
-        data: &'r [T],
-        operation: Operation<T>,
-        fetched: &'r mut [T],
-        notice: impl Into<Notice>,
-    ) -> Result<Request<'r, 'w, L>, Error>
-    where
-        T: Element,
-    {
-        called!(self.core.world);
-        self.prepare_accumulate(at, data, operation, Some(fetched), notice.into())?
-            .begin()
-    }
-
-    fn prepare_accumulate<'r>(
-        &'r self,
-        at: (Rank, usize),
-        data: &'r [T],
-        operation: Operation<T>,
-        fetched: Option<&'r mut [T]>,
-        notice: Notice,
-    ) -> Result<Request<'r, 'w, L>, Error>
-    where
-        T: Element,
-    {
-        let notice = self.core.check_notice(at.0, notice)?;
-        let layout = fetched.as_deref().map_or(all(data), all);
-        let fetched = fetched.map(Into::into);
-        let (core, data) = (&self.core, data.into());
-        let request = prepare::accumulate(core, at, layout, data, operation, fetched)?;
-        Ok(request.telling(notice))
-    }
-
-    /// Combines element `index` of `to`'s piece with `operand`, tells `to`, and gives what the
-    /// element held before.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: nothing has happened.
-    /// [`Error::PeerLost`].
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Tag, rma::Operation};
-    ///
-    /// let window = world.allocate::<u32>(1)?;
-    /// let peer = world.rank().next(world.size());
-    /// let mut told = window.expect(0..1, Tag(3))?;
-    /// told.start()?;
-    /// let before = window.fetch_and_op_notify(peer, 0, 7, Operation::SUM, Tag(3))?;
-    /// told.wait()?;
-    /// assert_eq!((before, window.local().get(0)?), (0, 7));
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn fetch_and_op_notify(
-        &self,
-        to: Rank,
-        index: usize,
-        operand: T,
-        operation: Operation<T>,
-        notice: impl Into<Notice>,
-    ) -> Result<T, Error>
-    where
-        T: Element,
-    {
-        called!(self.core.world);
-        self.prepare_fetch(to, index, Change::new(operand, operation), notice.into())?
-            .wait()
-    }
-
-    /// Begins a [`fetch_and_op_notify`](Self::fetch_and_op_notify). Does not block. The element is
-    /// changed, and `to` is told, when the request is done.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::PeerLost`], [`Error::UnitUnaligned`].
-    #[track_caller]
-    pub fn rfetch_and_op_notify(
-        &self,
-        to: Rank,
-        index: usize,
-        operand: T,
-        operation: Operation<T>,
-        notice: impl Into<Notice>,
-    ) -> Result<Fetch<'_, 'w, T, L>, Error>
-    where
-        T: Element,
-    {
-        called!(self.core.world);
-        self.prepare_fetch(to, index, Change::new(operand, operation), notice.into())?
-            .begin()
-    }
-
-    /// Stores `new` in element `index` of `to`'s piece if it holds `expected`, tells `to` either
-    /// way, and gives what it held before.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::UnitUnaligned`]: nothing has happened.
-    /// [`Error::PeerLost`].
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::Tag;
-    ///
-    /// let window = world.allocate::<u32>(1)?;
-    /// let peer = world.rank().next(world.size());
-    /// let mut told = window.expect(0..1, Tag(3))?;
-    /// told.start()?;
-    /// let before = window.compare_and_swap_notify(peer, 0, 0, 7, Tag(3))?;
-    /// told.wait()?;
-    /// assert_eq!((before, window.local().get(0)?), (0, 7));
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn compare_and_swap_notify(
-        &self,
-        to: Rank,
-        index: usize,
-        expected: T,
-        new: T,
-        notice: impl Into<Notice>,
-    ) -> Result<T, Error>
-    where
-        T: Integer,
-    {
-        called!(self.core.world);
-        let change = Change::CompareSwap { expected, new };
-        self.prepare_fetch(to, index, change, notice.into())?.wait()
-    }
-
-    /// Begins a [`compare_and_swap_notify`](Self::compare_and_swap_notify). Does not block. The
-    /// element is compared, and `to` is told, when the request is done.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`], [`Error::PeerLost`], [`Error::UnitUnaligned`].
-    #[track_caller]
-    pub fn rcompare_and_swap_notify(
-        &self,
-        to: Rank,
-        index: usize,
-        expected: T,
-        new: T,
-        notice: impl Into<Notice>,
-    ) -> Result<Fetch<'_, 'w, T, L>, Error>
-    where
-        T: Integer,
-    {
-        called!(self.core.world);
-        let change = Change::CompareSwap { expected, new };
-        self.prepare_fetch(to, index, change, notice.into())?
-            .begin()
-    }
-
-    fn prepare_fetch(
-        &self,
-        to: Rank,
-        index: usize,
-        change: Change<T>,
-        notice: Notice,
-    ) -> Result<Fetch<'_, 'w, T, L>, Error>
-    where
-        T: Element,
-    {
-        let notice = self.core.check_notice(to, notice)?;
-        Ok(prepare::fetch(&self.core, to, index, change)?.telling(notice))
     }
 }

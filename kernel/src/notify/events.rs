@@ -67,7 +67,7 @@ use crate::{
     collective::Call,
     making::Ways,
     rma::{
-        Request, all, prepare,
+        Request, Silent, Target,
         telling::{Checked, Telling},
     },
     window::{Lines, counters::CELL},
@@ -475,8 +475,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .same_world(events)
             .and_then(|()| events.place(to, event));
         let notice = post(place?);
-        let put = prepare::put::<T, T, L>(&self.core, to, index, all(data), data.into())?;
-        Ok(put.telling(notice))
+        let put = Target::new(self, to, index, Silent).prepare_put::<T>(data.into())?;
+        Ok(put.telling(Some(notice)))
     }
 
     /// A request that completes when there are `until` posts of own event `event`, and takes them:

@@ -9,7 +9,9 @@ use super::{
     Tag,
     request::{ANY_SOURCE, ANY_TAG, Request, Status},
 };
-use crate::{Error, Window, immediate::Notification};
+use crate::{
+    DynamicWindow, Error, Window, epoch::Strategy, immediate::Notification, window::Lines,
+};
 
 /// Whose notifications a request matches.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -81,11 +83,10 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         tag: impl Into<TagFilter>,
     ) -> Result<Request<'_, L>, Error> {
         called!(self.core.world);
-        self.request(range, tag.into())
+        self.request(self.lines(range)?, tag.into())
     }
 
-    fn request(&self, range: Range<usize>, tag: TagFilter) -> Result<Request<'_, L>, Error> {
-        let lines = self.lines(range)?;
+    fn request(&self, lines: Lines, tag: TagFilter) -> Result<Request<'_, L>, Error> {
         let max = self.core.world.limits().tag;
         let (tag, any_tag) = match tag {
             TagFilter::Any => (Tag(0), ANY_TAG),
@@ -130,7 +131,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         tag: impl Into<TagFilter>,
     ) -> Result<Option<Status>, Error> {
         called!(self.core.world);
-        let mut request = self.request(0..0, tag.into())?.from(source)?;
+        let mut request = self.request(Lines::NONE, tag.into())?.from(source)?;
         let find = |request: &mut Request<'_, L>| request.find();
         request
             .world
@@ -175,6 +176,44 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
             true
         })?;
         Ok(count)
+    }
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
+    /// A request for one notification with `tag`, as [`Window::expect`]. Its data arrive in
+    /// attached memory: all that is attached is published when it starts, and refreshed when it is
+    /// complete.
+    ///
+    /// # Errors
+    /// [`Error::TagTooLarge`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Displacement, DynamicOptions, Tag};
+    ///
+    /// let window = world.dynamic(DynamicOptions::default())?;
+    /// let memory = world.reserve(64)?;
+    /// let mine = window.attach(&memory)?;
+    /// let mut all = [0; 2];
+    /// world.allgather(mine.get(), &mut all)?; // peers must be told the displacement
+    /// let mut arrived = window.expect(Tag(3))?;
+    /// arrived.start()?;
+    /// let next = world.rank().next(world.size());
+    /// let its = window.at(window.window(), Displacement::new(all[next.index()])); // no epoch
+    /// its.to(next, 1).notify(Tag(3)).put(&[7_u32])?.wait()?;
+    /// arrived.wait()?;
+    /// let mut got = [0_u32; 2];
+    /// window.read(mine, &mut got)?;
+    /// assert_eq!(got, [0, 7]);
+    /// # Ok(())
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn expect(&self, tag: impl Into<TagFilter>) -> Result<Request<'_, L>, Error> {
+        let window = self.window();
+        called!(window.core.world);
+        window.request(window.core.all(), tag.into())
     }
 }
 

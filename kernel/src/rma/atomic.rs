@@ -66,12 +66,12 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
         }
     }
 
-    /// The last step tells `notice`.
-    pub(crate) fn telling(mut self, notice: Checked) -> Self {
+    /// The last step tells `notice`, if there is any.
+    pub(super) fn telling(mut self, notice: Option<Checked>) -> Self {
         let Remote {
             rank, key, offset, ..
         } = self.remote;
-        self.telling = Some(Telling::new(rank, notice, (key, offset), &[]));
+        self.telling = notice.map(|notice| Telling::new(rank, notice, (key, offset), &[]));
         self
     }
 
@@ -107,7 +107,7 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     }
 
     /// Begins, as far as that goes without waiting.
-    pub(crate) fn begin(mut self) -> Result<Self, Error> {
+    pub(super) fn begin(mut self) -> Result<Self, Error> {
         match self.attempt() {
             Err(refusal) if !refusal.is_transient() => Err(refusal.into()),
             _ => Ok(self),

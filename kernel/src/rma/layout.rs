@@ -45,6 +45,8 @@
 //!
 //! [foMPI]: crate#sources
 
+use core::marker::PhantomData;
+
 use crate::Error;
 
 /// Bytes of the buffer that short pieces are packed through.
@@ -92,48 +94,58 @@ pub enum Layout<'a> {
     },
 }
 
-/// A slice, and which of its elements an access takes from it.
+/// A slice of elements `U`, and which of them an access takes from it for a target of elements `T`.
 #[derive(Copy, Clone, Debug)]
-pub struct Gather<'a, T> {
-    pub(super) data: &'a [T],
+pub struct Gather<'a, T, U = T> {
+    pub(super) data: &'a [U],
     pub(super) layout: Layout<'a>,
+    target: PhantomData<fn(T)>,
 }
 
-impl<'a, T> Gather<'a, T> {
+impl<'a, T, U> Gather<'a, T, U> {
     /// The elements of `data` that `layout` names.
-    pub const fn new(data: &'a [T], layout: Layout<'a>) -> Self {
-        Self { data, layout }
-    }
-
-    /// Which elements.
-    pub const fn layout(&self) -> Layout<'a> {
-        self.layout
+    pub const fn new(data: &'a [U], layout: Layout<'a>) -> Self {
+        Self {
+            data,
+            layout,
+            target: PhantomData,
+        }
     }
 }
 
-impl<'a, T> From<&'a [T]> for Gather<'a, T> {
-    fn from(data: &'a [T]) -> Self {
+/// All of a slice, an array, a vector.
+impl<'a, T, A: AsRef<[T]> + ?Sized> From<&'a A> for Gather<'a, T> {
+    fn from(data: &'a A) -> Self {
+        let data = data.as_ref();
         let count = data.len();
         Self::new(data, Layout::Contiguous { count })
     }
 }
 
-/// A slice, and which of its elements an access fills. The others stay.
+/// A slice of elements `U`, and which of them an access to a target of elements `T` fills. The
+/// others stay.
 #[derive(Debug)]
-pub struct Scatter<'a, T> {
-    pub(super) data: &'a mut [T],
+pub struct Scatter<'a, T, U = T> {
+    pub(super) data: &'a mut [U],
     pub(super) layout: Layout<'a>,
+    target: PhantomData<fn() -> T>,
 }
 
-impl<'a, T> Scatter<'a, T> {
+impl<'a, T, U> Scatter<'a, T, U> {
     /// The elements of `data` that `layout` names.
-    pub const fn new(data: &'a mut [T], layout: Layout<'a>) -> Self {
-        Self { data, layout }
+    pub const fn new(data: &'a mut [U], layout: Layout<'a>) -> Self {
+        Self {
+            data,
+            layout,
+            target: PhantomData,
+        }
     }
 }
 
-impl<'a, T> From<&'a mut [T]> for Scatter<'a, T> {
-    fn from(data: &'a mut [T]) -> Self {
+/// All of a slice, an array, a vector.
+impl<'a, T, A: AsMut<[T]> + ?Sized> From<&'a mut A> for Scatter<'a, T> {
+    fn from(data: &'a mut A) -> Self {
+        let data = data.as_mut();
         let count = data.len();
         Self::new(data, Layout::Contiguous { count })
     }
@@ -203,6 +215,11 @@ impl<'a> Layout<'a> {
             end: u64::MAX,
             len: len as u64,
         })
+    }
+
+    /// Whether its elements lie one after the other, by its own words.
+    pub(super) const fn is_contiguous(&self) -> bool {
+        matches!(self, Self::Contiguous { .. })
     }
 
     /// Whether its blocks are bytes, not elements.

@@ -4,19 +4,18 @@
 //! which ranks an epoch admits, and when its accesses are done. So does memory that is attached to
 //! a dynamic window ([`DynamicWindow::at`](crate::DynamicWindow::at)).
 //!
-//! # What there is
-//! | | blocks | request |
+//! # The calls
+//! | | blocks | in full, with a request |
 //! |---|---|---|
-//! | store | [`Rma::put`] | [`Rma::rput`] |
-//! | load | [`Rma::get`] | [`Rma::rget`] |
-//! | combine | [`Rma::accumulate`] | [`Rma::raccumulate`] |
-//! | combine, and load the old values | [`Rma::get_accumulate`] | [`Rma::rget_accumulate`] |
-//! | the same, one element | [`Rma::fetch_and_op`] | [`Rma::rfetch_and_op`] |
-//! | store one if it is as expected | [`Rma::compare_and_swap`] | [`Rma::rcompare_and_swap`] |
+//! | store | [`Rma::put`] | [`Target::put`] |
+//! | load | [`Rma::get`] | [`Target::get`] |
+//! | combine | [`Rma::accumulate`] | [`Target::accumulate`] |
+//! | combine, and load the old values | [`Rma::get_accumulate`] | [`Target::get_accumulate`] |
+//! | the same, one element | [`Rma::fetch_and_op`] | [`Target::fetch_and_op`] |
+//! | store one if it is as expected | [`Rma::compare_and_swap`] | [`Target::compare_and_swap`] |
 //!
-//! Elements of any layout: [`Rma::put_layout`], [`Rma::get_layout`], [`Rma::accumulate_layout`],
-//! [`Rma::get_accumulate_layout`]; and by a request [`Rma::raccumulate_layout`],
-//! [`Rma::rget_accumulate_layout`].
+//! [`Rma::to`] names the target's elements for a call in full: in any layout, with a notice if
+//! their rank is to learn of the access ([`target`]).
 //!
 //! How elements are changed: [`accumulate`]; when a request is done: [`request`]; what lies where:
 //! [`layout`].
@@ -68,8 +67,8 @@ pub(crate) mod atomic;
 mod fast;
 pub mod layout;
 mod operation;
-pub(crate) mod prepare;
 pub mod request;
+pub mod target;
 pub(crate) mod telling;
 mod transfer;
 
@@ -79,12 +78,9 @@ pub use self::{
     layout::{BUFFER, Block, Gather, Layout, Scatter},
     operation::{Element, Integer, Operation},
     request::Request,
+    target::{Target, Told},
 };
-
-/// A slice as a whole.
-pub(crate) const fn all<T>(data: &[T]) -> Layout<'static> {
-    Layout::Contiguous { count: data.len() }
-}
+pub use crate::window::reach::{Silent, Unsaid};
 
 /// [`Rma::put`].
 #[inline(never)]
@@ -111,7 +107,9 @@ fn fetch<'w, T: Element, L: Link + 'w>(
     index: usize,
     change: Change<T>,
 ) -> Result<T, Error> {
-    prepare::fetch(epoch, to, index, change)?.wait()
+    Target::<T, L, _, _>::new(epoch, to, index, Silent)
+        .prepare_fetch(change)?
+        .wait()
 }
 
 /// The operations of an access epoch on elements `T`.
@@ -119,7 +117,32 @@ fn fetch<'w, T: Element, L: Link + 'w>(
 /// Unless a call says otherwise, it blocks only until the epoch admits the target, bad arguments
 /// change nothing, and what it puts is seen by others when its epoch says so. Costs: see the
 /// [module](self).
-pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
+pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L, Told = Silent> {
+    /// The elements of `to`'s piece from `index` on, for an access in full: with a layout, with a
+    /// notice, by a request. Does nothing yet.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, Tag, epoch::Assert};
+    ///
+    /// let window = world.allocate::<u32>(2)?;
+    /// let next = world.rank().next(world.size());
+    /// let mut told = window.expect(0..0, Tag(1))?;
+    /// told.start()?;
+    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
+    /// let request = epoch.to(next, 1).notify(Tag(1)).put(&[7])?;
+    /// request.wait()?; // the slice may be changed now, and `next` is told
+    /// epoch.end()?;
+    /// told.wait()?;
+    /// assert_eq!(window.local().get(1)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
+    fn to(&self, to: Rank, index: usize) -> Target<'_, 'w, T, L, Self, Silent> {
+        Target::new(self, to, index, Silent)
+    }
+
     /// Stores `data` at `index` of `to`'s piece.
     ///
     /// `data` may be reused at once. Cost: the stores.
@@ -189,62 +212,6 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
             .ask(|op| world.link().get(from, key, offset, bytes, op))
     }
 
-    /// [`put`](Self::put) to and from any places: what `data` names goes to what `layout` names,
-    /// counted from `index` of `to`'s piece.
-    ///
-    /// Elements may be of different types on both sides, as long as they are as many bytes. Cost: a
-    /// put per piece, see [`layout`].
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::LengthsDiffer`];
-    /// [`Error::OutOfRange`], also of `data`; [`Error::Timeout`] if the epoch does not admit `to`
-    /// in time. After a timeout some pieces may have been put.
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Rma as _, epoch::Assert, rma::Layout};
-    ///
-    /// let window = world.allocate::<u32>(8)?;
-    /// let next = world.rank().next(world.size());
-    /// let column = Layout::Vector { blocks: 2, block_len: 1, stride: 4 };
-    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
-    /// epoch.put_layout(next, 1, column, [7, 8].as_slice().into())?; // to elements 1 and 5
-    /// epoch.end()?;
-    /// assert_eq!((window.local().get(1)?, window.local().get(5)?), (7, 8));
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    fn put_layout<U: Pod>(
-        &self,
-        to: Rank,
-        index: usize,
-        layout: Layout<'_>,
-        data: Gather<'_, U>,
-    ) -> Result<(), Error> {
-        called!(self.core().world);
-        prepare::put::<T, U, L>(self, to, index, layout, data)?.wait()
-    }
-
-    /// [`get`](Self::get) from and to any places.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::LengthsDiffer`];
-    /// [`Error::OutOfRange`], also of `into`; [`Error::Timeout`] if the epoch does not admit `from`
-    /// in time. After a timeout some pieces may have been loaded.
-    #[track_caller]
-    fn get_layout<U: Pod>(
-        &self,
-        from: Rank,
-        index: usize,
-        layout: Layout<'_>,
-        into: Scatter<'_, U>,
-    ) -> Result<(), Error> {
-        called!(self.core().world);
-        prepare::get::<T, U, L>(self, from, index, layout, into)?.wait()
-    }
-
     /// Combines the elements from `index` of `to`'s piece with `data`.
     ///
     /// Waits for the locks of `to`, if the link has any, or for answers.
@@ -280,29 +247,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         T: Element,
     {
         called!(self.core().world);
-        self.accumulate_layout(to, index, all(data), data.into(), operation)
-    }
-
-    /// [`accumulate`](Self::accumulate) to and from any places.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`] (also of `data`),
-    /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`], [`Error::FieldsAccumulated`]: nothing
-    /// has happened. [`Error::PeerLost`].
-    #[track_caller]
-    fn accumulate_layout(
-        &self,
-        to: Rank,
-        index: usize,
-        layout: Layout<'_>,
-        data: Gather<'_, T>,
-        operation: Operation<T>,
-    ) -> Result<(), Error>
-    where
-        T: Element,
-    {
-        called!(self.core().world);
-        prepare::accumulate(self, (to, index), layout, data, operation, None)?.wait()
+        self.to(to, index)
+            .prepare_accumulate(data.into(), operation, None)?
+            .wait()
     }
 
     /// [`accumulate`](Self::accumulate), and what the elements held before goes to `fetched`.
@@ -344,31 +291,9 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         T: Element,
     {
         called!(self.core().world);
-        let layout = all(fetched);
-        self.get_accumulate_layout((to, index), layout, data.into(), operation, fetched.into())
-    }
-
-    /// [`get_accumulate`](Self::get_accumulate) to and from any places, from an element of a rank
-    /// on.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`] (also of `data` and
-    /// `fetched`), [`Error::UnitUnaligned`], [`Error::LengthsDiffer`],
-    /// [`Error::FieldsAccumulated`]: nothing has happened. [`Error::PeerLost`].
-    #[track_caller]
-    fn get_accumulate_layout(
-        &self,
-        at: (Rank, usize),
-        layout: Layout<'_>,
-        data: Gather<'_, T>,
-        operation: Operation<T>,
-        fetched: Scatter<'_, T>,
-    ) -> Result<(), Error>
-    where
-        T: Element,
-    {
-        called!(self.core().world);
-        prepare::accumulate(self, at, layout, data, operation, Some(fetched))?.wait()
+        self.to(to, index)
+            .prepare_accumulate(data.into(), operation, Some(fetched.into()))?
+            .wait()
     }
 
     /// Combines element `index` of `to`'s piece with `operand`, and gives what it held before.
@@ -452,221 +377,5 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L> {
         self.core().world.note_place();
         let change = Change::CompareSwap { expected, new };
         declined(move || fetch(self, to, index, change))
-    }
-
-    /// Begins a [`put`](Self::put). Blocks only until the epoch admits `to`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if
-    /// the epoch does not admit `to` in time.
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Rma as _, epoch::Assert};
-    ///
-    /// let next = world.rank().next(world.size());
-    /// let window = world.allocate::<u32>(1)?;
-    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
-    /// let request = epoch.rput(next, 0, &[7])?;
-    /// request.wait()?; // the slice may be changed now
-    /// epoch.end()?;
-    /// assert_eq!(window.local().get(0)?, 7);
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    fn rput<'r>(
-        &'r self,
-        to: Rank,
-        index: usize,
-        data: &'r [T],
-    ) -> Result<Request<'r, 'w, L>, Error> {
-        called!(self.core().world);
-        prepare::put::<T, T, L>(self, to, index, all(data), data.into())?.begin()
-    }
-
-    /// Begins a [`get`](Self::get). Blocks only until the epoch admits `from`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if
-    /// the epoch does not admit `from` in time.
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Rma as _, epoch::Assert};
-    ///
-    /// let next = world.rank().next(world.size());
-    /// let window = world.allocate::<u32>(1)?;
-    /// window.local().set(0, 7)?;
-    /// let epoch = window.fence(Assert::empty())?;
-    /// let mut got = [0];
-    /// let request = epoch.rget(next, 0, &mut got)?;
-    /// request.wait()?;
-    /// assert_eq!(got, [7]);
-    /// epoch.end()?;
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    fn rget<'r>(
-        &'r self,
-        from: Rank,
-        index: usize,
-        into: &'r mut [T],
-    ) -> Result<Request<'r, 'w, L>, Error> {
-        called!(self.core().world);
-        let layout = all(into);
-        prepare::get::<T, T, L>(self, from, index, layout, into.into())?.begin()
-    }
-
-    /// Begins a [`fetch_and_op`](Self::fetch_and_op). Blocks only until the epoch admits `to`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
-    /// [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not admit `to` in time;
-    /// [`Error::PeerLost`], where that rank is lost, and else in one of 64 calls.
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Budget, Rma as _, rma::Operation};
-    ///
-    /// let window = world.allocate::<u32>(1)?;
-    /// let me = world.rank();
-    /// let lock = window.lock_shared(me)?;
-    /// let request = lock.rfetch_and_op(me, 0, 5, Operation::SUM)?;
-    /// let before = match request.wait_within(Budget::microseconds(20)) {
-    ///     Ok(before) => before,
-    ///     Err(late) => late.handle.wait()?, // the same operation
-    /// };
-    /// lock.unlock()?;
-    /// assert_eq!(before, 0);
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    fn rfetch_and_op(
-        &self,
-        to: Rank,
-        index: usize,
-        operand: T,
-        operation: Operation<T>,
-    ) -> Result<Fetch<'_, 'w, T, L>, Error>
-    where
-        T: Element,
-    {
-        called!(self.core().world);
-        prepare::fetch(self, to, index, Change::new(operand, operation))?.begin()
-    }
-
-    /// Begins a [`compare_and_swap`](Self::compare_and_swap). Blocks only until the epoch admits
-    /// `to`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
-    /// [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not admit `to` in time;
-    /// [`Error::PeerLost`], where that rank is lost, and else in one of 64 calls.
-    #[track_caller]
-    fn rcompare_and_swap(
-        &self,
-        to: Rank,
-        index: usize,
-        expected: T,
-        new: T,
-    ) -> Result<Fetch<'_, 'w, T, L>, Error>
-    where
-        T: Integer,
-    {
-        called!(self.core().world);
-        prepare::fetch(self, to, index, Change::CompareSwap { expected, new })?.begin()
-    }
-
-    /// Begins an [`accumulate`](Self::accumulate). Blocks only until the epoch admits `to`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
-    /// [`Error::UnitUnaligned`]; [`Error::Timeout`] if the epoch does not admit `to` in time.
-    #[track_caller]
-    fn raccumulate<'r>(
-        &'r self,
-        to: Rank,
-        index: usize,
-        data: &'r [T],
-        operation: Operation<T>,
-    ) -> Result<Request<'r, 'w, L>, Error>
-    where
-        T: Element,
-    {
-        called!(self.core().world);
-        self.raccumulate_layout(to, index, all(data), data.into(), operation)
-    }
-
-    /// Begins an [`accumulate_layout`](Self::accumulate_layout). Blocks only until the epoch admits
-    /// `to`.
-    ///
-    /// # Errors
-    /// Those of [`accumulate_layout`](Self::accumulate_layout); [`Error::Timeout`] if the epoch
-    /// does not admit `to` in time.
-    #[track_caller]
-    fn raccumulate_layout<'r>(
-        &'r self,
-        to: Rank,
-        index: usize,
-        layout: Layout<'r>,
-        data: Gather<'r, T>,
-        operation: Operation<T>,
-    ) -> Result<Request<'r, 'w, L>, Error>
-    where
-        T: Element,
-    {
-        called!(self.core().world);
-        prepare::accumulate(self, (to, index), layout, data, operation, None)?.begin()
-    }
-
-    /// Begins a [`get_accumulate`](Self::get_accumulate). Blocks only until the epoch admits `to`.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`],
-    /// [`Error::UnitUnaligned`], [`Error::LengthsDiffer`]; [`Error::Timeout`] if the epoch does not
-    /// admit `to` in time.
-    #[track_caller]
-    fn rget_accumulate<'r>(
-        &'r self,
-        to: Rank,
-        index: usize,
-        data: &'r [T],
-        operation: Operation<T>,
-        fetched: &'r mut [T],
-    ) -> Result<Request<'r, 'w, L>, Error>
-    where
-        T: Element,
-    {
-        called!(self.core().world);
-        let layout = all(fetched);
-        self.rget_accumulate_layout((to, index), layout, data.into(), operation, fetched.into())
-    }
-
-    /// Begins a [`get_accumulate_layout`](Self::get_accumulate_layout). Blocks only until the epoch
-    /// admits the target.
-    ///
-    /// # Errors
-    /// Those of [`get_accumulate_layout`](Self::get_accumulate_layout); [`Error::Timeout`] if the
-    /// epoch does not admit the target in time.
-    #[track_caller]
-    fn rget_accumulate_layout<'r>(
-        &'r self,
-        at: (Rank, usize),
-        layout: Layout<'r>,
-        data: Gather<'r, T>,
-        operation: Operation<T>,
-        fetched: Scatter<'r, T>,
-    ) -> Result<Request<'r, 'w, L>, Error>
-    where
-        T: Element,
-    {
-        called!(self.core().world);
-        prepare::accumulate(self, at, layout, data, operation, Some(fetched))?.begin()
     }
 }

@@ -3,13 +3,18 @@
 //! # When a request is done
 //! | call | when it is done |
 //! |---|---|
-//! | `rput` | the data have left: the slice may be changed |
-//! | `rget` | the slice is filled |
-//! | `raccumulate` | the elements are changed |
-//! | `rget_accumulate` | the elements are changed, and the slice is filled |
-//! | `r…_notify` | the same, and the target is told |
+//! | [`put`] | the data have left: the slice may be changed |
+//! | [`get`] | the slice is filled |
+//! | [`accumulate`] | the elements are changed |
+//! | [`get_accumulate`] | the elements are changed, and the slice is filled |
+//! | with a notice | the same, and the target is told |
 //!
-//! The data of an `rput` are placed when the epoch says so.
+//! [`put`]: super::Target::put
+//! [`get`]: super::Target::get
+//! [`accumulate`]: super::Target::accumulate
+//! [`get_accumulate`]: super::Target::get_accumulate
+//!
+//! The data of a put are placed when the epoch says so.
 //!
 //! A request borrows its slices, and its epoch (its window, if it needs none), until it is gone:
 //! nothing is read before it is there, and no epoch ends before its requests.
@@ -20,7 +25,7 @@
 //! without a request are in order here, too.)
 //!
 //! Where peers' memory is reached by loads and stores ([`Link::DIRECT`]), a request is done when
-//! the call returns, at no cost beyond that of the call without `r`, unless an accumulate has found
+//! the call returns, at no cost beyond that of the call that blocks, unless an accumulate has found
 //! a lock taken. On other links each `test` and `wait` goes on piece by piece.
 //!
 //! # What does not compile
@@ -30,7 +35,7 @@
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
 //! # let access = window.start(all)?;
 //! let mut into = [0];
-//! let request = access.rget(to, 0, &mut into)?;
+//! let request = access.to(to, 0).get(&mut into)?;
 //! let early = into[0];
 //! request.wait()?;
 //! # access.complete()
@@ -41,7 +46,7 @@
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
 //! # let access = window.start(all)?;
 //! let mut into = [0];
-//! let request = access.rget(to, 0, &mut into)?;
+//! let request = access.to(to, 0).get(&mut into)?;
 //! request.wait()?;
 //! let value = into[0];
 //! # access.complete()
@@ -52,7 +57,7 @@
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
 //! let access = window.start(all)?;
-//! let request = access.rput(to, 0, &[1])?;
+//! let request = access.to(to, 0).put(&[1])?;
 //! access.complete()?;
 //! request.wait()
 //! # }
@@ -61,7 +66,7 @@
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &Window<'_, u64, L>, to: Rank, all: &Group<'_>) -> Result<(), Error> {
 //! let access = window.start(all)?;
-//! let request = access.rput(to, 0, &[1])?;
+//! let request = access.to(to, 0).put(&[1])?;
 //! request.wait()?;
 //! access.complete()
 //! # }
@@ -125,18 +130,18 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         }
     }
 
-    /// The last step tells `notice`.
-    pub(crate) fn telling(mut self, notice: Checked) -> Self {
-        self.telling = Some(self.about(notice, &[]));
+    /// The last step tells `notice`, if there is any.
+    pub(crate) fn telling(mut self, notice: Option<Checked>) -> Self {
+        self.telling = notice.map(|notice| self.about(notice, &[]));
         self
     }
 
     /// [`telling`](Self::telling), of a put whose data lie together on both sides: they travel with
     /// the notice if it can carry them.
-    pub(crate) fn carrying(mut self, notice: Checked) -> Self {
+    pub(super) fn carrying(mut self, notice: Checked) -> Self {
         let data = match (&self.work, notice) {
             (Work::Put(data), Checked::Immediate { .. }) => data,
-            _ => return self.telling(notice),
+            _ => return self.telling(Some(notice)),
         };
         self.telling = Some(self.about(notice, data));
         self.done = true;
@@ -171,7 +176,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// window.local().set(0, 7)?;
     /// let epoch = window.fence(Assert::empty())?;
     /// let mut got = [0];
-    /// let mut request = epoch.rget(next, 0, &mut got)?;
+    /// let mut request = epoch.to(next, 0).get(&mut got)?;
     /// while !request.test()? {
     ///     // Something else is done here.
     /// }
@@ -215,7 +220,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// window.local().set(0, 7)?;
     /// let epoch = window.fence(Assert::empty())?;
     /// let mut got = [0];
-    /// epoch.rget(next, 0, &mut got)?.wait()?;
+    /// epoch.to(next, 0).get(&mut got)?.wait()?;
     /// assert_eq!(got, [7]);
     /// epoch.end()?;
     /// # Ok(())
@@ -240,7 +245,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     /// let next = world.rank().next(world.size());
     /// let window = world.allocate::<u32>(1)?;
     /// let epoch = window.fence(Assert::NO_PRECEDE)?;
-    /// let request = epoch.raccumulate(next, 0, &[7], Operation::SUM)?;
+    /// let request = epoch.to(next, 0).accumulate(&[7], Operation::SUM)?;
     /// if let Err(late) = request.wait_within(Budget::microseconds(20)) {
     ///     // Something else is done here.
     ///     late.handle.wait()?;

@@ -2,11 +2,24 @@
 
 use flagpost_link::{Link, Rank};
 
-use super::{Core, Piece};
+use super::{Core, Piece, Window};
 use crate::Error;
 
-/// An access epoch of a window, or what of it begins at a displacement.
+/// In an epoch: nobody is told of an access, unless [`Target::notify`](crate::rma::Target::notify)
+/// is called.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Silent;
+
+/// Without an epoch: there is no access before
+/// [`Target::notify`](crate::rma::Target::notify) is called.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Unsaid;
+
+/// An access epoch of a window, or the window without one; or attached memory in either.
 pub trait Reach<'w, L: Link + 'w> {
+    /// [`Silent`] or [`Unsaid`].
+    type Told: Default;
+
     /// The window.
     fn core(&self) -> &Core<'w, L>;
 
@@ -23,9 +36,11 @@ pub trait Reach<'w, L: Link + 'w> {
 }
 
 /// Notified accesses need no epoch.
-impl<'w, L: Link> Reach<'w, L> for Core<'w, L> {
+impl<'w, T, L: Link, S> Reach<'w, L> for Window<'w, T, L, S> {
+    type Told = Unsaid;
+
     fn core(&self) -> &Core<'w, L> {
-        self
+        &self.core
     }
 
     fn admits(&self, _: Rank) -> bool {

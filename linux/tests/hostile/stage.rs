@@ -82,7 +82,7 @@ pub(crate) fn operate<L: VectorLink>(
     let group = stage.world.group(&group)?;
     match kind {
         0 => {
-            let put = slots.rput_notify(peer, index, &[1; 4], Tag(1))?;
+            let put = slots.to(peer, index).notify(Tag(1)).put(&[1; 4])?;
             ends(put.wait_within(BUDGET))?;
         }
         1 => {
@@ -102,7 +102,8 @@ pub(crate) fn operate<L: VectorLink>(
         5 => {
             let lock = ends(slots.locking_queued(peer)?.wait_within(BUDGET))?;
             ends(
-                lock.rfetch_and_op(peer, index, 3, Operation::SUM)?
+                lock.to(peer, index)
+                    .fetch_and_op(3, Operation::SUM)?
                     .wait_within(BUDGET),
             )?;
             ends(lock.unlocking().wait_within(BUDGET))?;
@@ -110,7 +111,8 @@ pub(crate) fn operate<L: VectorLink>(
         6 => {
             let lock = ends(slots.locking_all().wait_within(BUDGET))?;
             ends(
-                lock.rcompare_and_swap(peer, index, 0, 1)?
+                lock.to(peer, index)
+                    .compare_and_swap(0, 1)?
                     .wait_within(BUDGET),
             )?;
             lock.accumulate(peer, index, &[1; 9], Operation::MAX)?;
@@ -142,7 +144,7 @@ pub(crate) fn operate<L: VectorLink>(
             stage.world.broadcast(peer, &mut data)?;
         }
         15 => {
-            let put = counted.rput_notify(peer, index, &[1], Counter(0))?;
+            let put = counted.to(peer, index).notify(Counter(0)).put(&[1])?;
             ends(put.wait_within(BUDGET))?;
         }
         16 => {
@@ -169,7 +171,8 @@ pub(crate) fn operate<L: VectorLink>(
             let memory = dynamic.at::<u64, _>(&lock, attached);
             ends(
                 memory
-                    .rfetch_and_op(peer, index, 3, Operation::SUM)?
+                    .to(peer, index)
+                    .fetch_and_op(3, Operation::SUM)?
                     .wait_within(BUDGET),
             )?;
             memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
@@ -180,7 +183,8 @@ pub(crate) fn operate<L: VectorLink>(
             let memory = dynamic.at::<u32, _>(&lock, attached);
             ends(
                 memory
-                    .rcompare_and_swap(peer, index, 0, 3)?
+                    .to(peer, index)
+                    .compare_and_swap(0, 3)?
                     .wait_within(BUDGET),
             )?;
             memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
@@ -197,14 +201,15 @@ pub(crate) fn operate<L: VectorLink>(
             let lock = ends(created.locking_shared(peer)?.wait_within(BUDGET))?;
             lock.get(peer, index, &mut [0; 3])?;
             ends(
-                lock.rfetch_and_op(peer, index, 3, Operation::SUM)?
+                lock.to(peer, index)
+                    .fetch_and_op(3, Operation::SUM)?
                     .wait_within(BUDGET),
             )?;
             lock.accumulate(peer, index, &[3; 2], Operation::SUM)?;
             ends(lock.unlocking().wait_within(BUDGET))?;
         }
         24 => {
-            let put = created.rput_notify(peer, index, &[3; 3], Tag(1))?;
+            let put = created.to(peer, index).notify(Tag(1)).put(&[3; 3])?;
             ends(put.wait_within(BUDGET))?;
             ends(stage.events.posting(peer, 0)?.wait_within(BUDGET))?;
             stage.events.query(0)?;

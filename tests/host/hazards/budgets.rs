@@ -305,7 +305,7 @@ fn late_notifications(core: &Core, remedy: bool) -> Outcome {
         |world, window| {
             if world.rank() == origin {
                 for number in 1..=2 {
-                    let put = window.rput_notify(target, number - 1, &[7], Tag(1));
+                    let put = window.to(target, number - 1).notify(Tag(1)).put(&[7]);
                     let mut put = put.map_err(|_| "a call failed")?;
                     while let Err(rest) = unless_late(put.wait_within(SECOND))? {
                         put = rest;

@@ -459,7 +459,7 @@ fn accumulates(core: &SimCore<8>, remedy: bool) -> Outcome {
         let all = finish(all, true, |late| late.wait_within(SECOND))?.ok_or("no lock")?;
         let ones = [1; WORDS];
         let begin = || {
-            let adding = all.raccumulate(ZERO, 0, &ones, Operation::SUM);
+            let adding = all.to(ZERO, 0).accumulate(&ones, Operation::SUM);
             adding.map_err(|_| "a call failed")
         };
         let mut adding = begin()?;

@@ -74,7 +74,10 @@ fn send<L: Link>(
     let mut data = [0; REGION];
     data[..what.len].fill(number);
     let index = me.index() * REGION + what.first;
-    let sending = window.rput_notify(RECEIVER, index, &data[..what.len], Tag(what.tag))?;
+    let sending = window
+        .to(RECEIVER, index)
+        .notify(Tag(what.tag))
+        .put(&data[..what.len])?;
     let sent = sending.wait_within(budget);
     sent.map_err(Unfinished::give_up)?;
     put[what.window][what.first..what.first + what.len].fill(number);

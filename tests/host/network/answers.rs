@@ -72,14 +72,15 @@ fn handles_that_are_dropped_leave_no_answer() {
         let (data, mut into) = ([1], [0; 2]);
         let sum = Operation::SUM;
         for _ in 0..2 {
-            drops(world, || all.rfetch_and_op(peer, 0, 1, sum));
-            drops(world, || all.rcompare_and_swap(peer, 0, 1, 2));
+            drops(world, || all.to(peer, 0).fetch_and_op(1, sum));
+            drops(world, || all.to(peer, 0).compare_and_swap(1, 2));
             drops(world, || {
-                all.raccumulate(peer, 0, &data, sum)
+                all.to(peer, 0)
+                    .accumulate(&data, sum)
                     .map(|add| add.wait_within(NONE).err())
             });
-            drops(world, || all.raccumulate(peer, 0, &data, sum));
-            drops(world, || window.rput_notify(peer, 0, &[], Counter(0)));
+            drops(world, || all.to(peer, 0).accumulate(&data, sum));
+            drops(world, || window.to(peer, 0).notify(Counter(0)).put(&[]));
             drops(world, || {
                 events.posting(peer, 0).map(|post| post.test().err())
             });
@@ -96,7 +97,7 @@ fn handles_that_are_dropped_leave_no_answer() {
         // Wherever it stands: loading, or telling.
         for looks in 0.. {
             settle(world);
-            let mut get = window.rget_notify(peer, 0, &mut into, Counter(0))?;
+            let mut get = window.to(peer, 0).notify(Counter(0)).get(&mut into)?;
             let mut done = false;
             for _ in 0..looks {
                 world.link().relax();

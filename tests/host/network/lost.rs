@@ -395,7 +395,10 @@ fn any_request_but_that_of_a_lost_peer() {
         }
         let all = window.lock_all()?;
         let (mut one, mut other) = ([0], [0]);
-        let begun = (all.rget(LOST, 0, &mut one), all.rget(THIRD, 0, &mut other));
+        let begun = (
+            all.to(LOST, 0).get(&mut one),
+            all.to(THIRD, 0).get(&mut other),
+        );
         // Else the loss was known before it began.
         if let (Ok(one), other) = begun {
             let mut requests = [one, other?];

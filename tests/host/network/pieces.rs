@@ -22,11 +22,17 @@ fn short_pieces_travel_together() {
             };
             let mut data = [7_u64; 2 * COUNT];
             seen.begun.set(0);
-            lock.put_layout(to, 0, whole, Gather::new(&data, stripes))?;
+            lock.to(to, 0)
+                .layout(whole)
+                .put(Gather::new(&data, stripes))?
+                .wait()?;
             assert_eq!(seen.begun.get(), OPERATIONS, "put");
             lock.flush(to)?;
             seen.begun.set(0);
-            lock.get_layout(to, 0, whole, Scatter::new(&mut data, stripes))?;
+            lock.to(to, 0)
+                .layout(whole)
+                .get(Scatter::new(&mut data, stripes))?
+                .wait()?;
             assert_eq!(seen.begun.get(), OPERATIONS, "get");
             lock.unlock()?;
         }

@@ -92,7 +92,11 @@ fn what_was_refused_is_begun_again() {
             let access = window.start(&group)?;
             for peer in peers {
                 let place = usize::from(me == peer.ahead(1, 3)) * RUN;
-                access.put_layout(peer, place, run, Gather::new(&data, every_other))?;
+                access
+                    .to(peer, place)
+                    .layout(run)
+                    .put(Gather::new(&data, every_other))?
+                    .wait()?;
             }
             access.complete()?;
             exposure.wait()?;
@@ -132,7 +136,7 @@ fn a_full_queue_holds_up_no_access() {
             let mut words = [[0]; 6];
             for request in words
                 .each_mut()
-                .map(|word| all.rget(ONE, 0, word))
+                .map(|word| all.to(ONE, 0).get(word))
                 .into_iter()
                 .rev()
             {

@@ -178,13 +178,19 @@ fn notified_accesses_are_done_and_told_once() {
         for round in 1..=ROUNDS {
             let (data, mut into) = ([round], [0]);
             for peer in peers {
-                let add = window.raccumulate_notify(peer, SUM, &one, sum, Counter(0))?;
+                let add = window
+                    .to(peer, SUM)
+                    .notify(Counter(0))
+                    .accumulate(&one, sum)?;
                 by_steps(world, add, |rest| rest.wait_within(NONE))?;
-                let add = window.rfetch_and_op_notify(peer, SUM, 1, sum, Counter(0))?;
+                let add = window
+                    .to(peer, SUM)
+                    .notify(Counter(0))
+                    .fetch_and_op(1, sum)?;
                 by_steps(world, add, |rest| rest.wait_within(NONE))?;
                 let post = events.posting(peer, 0)?;
                 by_steps(world, post, |rest| rest.wait_within(NONE))?;
-                let put = window.rput_notify(peer, me, &data, Counter(0))?;
+                let put = window.to(peer, me).notify(Counter(0)).put(&data)?;
                 by_steps(world, put, |rest| rest.wait_within(NONE))?;
             }
             // By two peers.
@@ -197,7 +203,7 @@ fn notified_accesses_are_done_and_told_once() {
             }
             late(world, || world.barrier())?;
             for peer in peers {
-                let get = window.rget_notify(peer, me, &mut into, Counter(0))?;
+                let get = window.to(peer, me).notify(Counter(0)).get(&mut into)?;
                 by_steps(world, get, |rest| rest.wait_within(NONE))?;
                 assert_eq!(into, data);
             }
@@ -227,7 +233,7 @@ fn a_notice_comes_behind_all_that_was_put() {
                     late(world, || all.put(peer, place, &[round]))?;
                 }
                 let notice = Signal(me.get().into()).set(round);
-                let tell = window.rput_notify(peer, 0, &[], notice)?;
+                let tell = window.to(peer, 0).notify(notice).put(&[])?;
                 by_steps(world, tell, |rest| rest.wait_within(NONE))?;
             }
             for peer in peers {
@@ -258,17 +264,22 @@ fn each_piece_of_an_access_is_done_once() {
         let (data, mut into, mut old) = ([1; LEN], [0; LEN], [0; LEN]);
         let all = window.lock_all()?;
         for round in 1..=ROUNDS {
-            let add = all.raccumulate(peer, 0, &data, Operation::SUM)?;
+            let add = all.to(peer, 0).accumulate(&data, Operation::SUM)?;
             by_steps(world, add, |rest| rest.wait_within(NONE))?;
-            let get = all.rget(peer, 0, &mut into)?;
+            let get = all.to(peer, 0).get(&mut into)?;
             by_steps(world, get, |rest| rest.wait_within(NONE))?;
             assert_eq!(into, [2 * round - 1; LEN]);
-            let add = all.rget_accumulate(peer, 0, &data, Operation::SUM, &mut old)?;
+            let add = all
+                .to(peer, 0)
+                .get_accumulate(&data, Operation::SUM, &mut old)?;
             by_steps(world, add, |rest| rest.wait_within(NONE))?;
             assert_eq!(old, into);
             // Packed: an element of the origin's at a time.
             let scatter = Scatter::new(&mut old, every_other);
-            all.get_layout(peer, 0, Layout::Contiguous { count: LEN / 2 }, scatter)?;
+            all.to(peer, 0)
+                .layout(Layout::Contiguous { count: LEN / 2 })
+                .get(scatter)?
+                .wait()?;
             assert_eq!(
                 old,
                 core::array::from_fn(|i| 2 * round - u32::from(i % 2 == 1))

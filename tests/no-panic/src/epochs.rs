@@ -1,9 +1,12 @@
 //! Epochs of all kinds, and what can be done in them.
 
 use flagpost::epoch::{Assert, Strategy};
-use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter};
+use flagpost::rma::{Block, Gather, Integer, Layout, Operation, Scatter};
 use flagpost::{Error, Group, Link, Rma, Unfinished, Window};
 
+use flagpost_verbs::{Verb, begin};
+
+use crate::notify::notice;
 use crate::{any, budget, index, rank, unknown};
 
 pub(crate) fn epochs<'w, L: Link, S: Strategy<'w, L>>(
@@ -103,8 +106,8 @@ pub(crate) fn fences<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> 
     exposure.wait()
 }
 
-/// Everything that changes what is there.
-pub(crate) fn combined<'w, T: Integer, L: Link + 'w>(
+/// Every access, by its short form and in full.
+pub(crate) fn combined<'w, T: Integer + From<bool>, L: Link + 'w>(
     access: &impl Rma<'w, T, L>,
 ) -> Result<(), Error> {
     let operations = [
@@ -118,44 +121,35 @@ pub(crate) fn combined<'w, T: Integer, L: Link + 'w>(
         Operation::REPLACE,
         Operation::NO_OP,
     ];
-    let mut words = [T::zeroed(); 9];
+    let (mut words, mut old) = ([T::zeroed(); 9], [T::zeroed(); 9]);
     for operation in operations {
         access.accumulate(rank(), index(), &words, operation)?;
-        let request = access.raccumulate(rank(), index(), &words, operation)?;
-        if let Err(late) = request.wait_within(budget()) {
+        access.to(rank(), index()).accumulate(&words, operation)?.wait()?;
+    }
+    for verb in Verb::ALL {
+        verb.call(access, (rank(), index()), &words, &mut old)?;
+        let begun = begin!(verb, access.to(rank(), index()), &words, &mut old)?;
+        if let Err(late) = begun.wait_within(budget()) {
             late.handle.wait()?;
         }
     }
-    let [any_operation, ..] = operations;
-    let mut old = words;
-    access.get_accumulate(rank(), index(), &words, any_operation, &mut old)?;
-    let mut put = access.rput(rank(), index(), &words)?;
+    let mut put = access.to(rank(), index()).put(&words)?;
     while !put.test()? {}
-    access.rget(rank(), index(), &mut words)?.wait()?;
     let data = [T::zeroed(); 5];
-    let add = access.raccumulate(rank(), index(), &data, any_operation)?;
-    let both = access.rget_accumulate(rank(), index(), &data, any_operation, &mut words)?;
+    let add = access.to(rank(), index()).accumulate(&data, Operation::SUM)?;
+    let both = access.to(rank(), index());
+    let both = both.get_accumulate(&data, Operation::SUM, &mut words)?;
     let mut requests = [add, both];
     while let Some(done) = flagpost::wait_any(&mut requests)? {
         unknown(done as u32, requests[0].has_begun().into());
     }
-    access.fetch_and_op(rank(), index(), data[0], any_operation)?;
-    let fetch = access.rfetch_and_op(rank(), index(), data[0], any_operation)?;
-    let fetched = match fetch.wait_within(budget()) {
-        Ok(fetched) => fetched,
-        Err(late) => {
-            unknown(late.handle.has_begun().into(), 0);
-            late.handle.wait()?
-        }
-    };
-    access.compare_and_swap(rank(), index(), fetched, data[0])?;
-    let swap = access.rcompare_and_swap(rank(), index(), fetched, data[0])?;
-    swap.wait()?;
-    Ok(())
+    let fetch = access.to(rank(), index()).fetch_and_op(data[0], Operation::SUM)?;
+    unknown(fetch.has_begun().into(), 0);
+    fetch.wait().map(drop)
 }
 
-/// Layouts of which nothing is known.
-pub(crate) fn anywhere<'w, T: Element, L: Link + 'w>(
+/// Every access, in layouts of which nothing is known, with any notice.
+pub(crate) fn anywhere<'w, T: Integer + From<bool>, L: Link + 'w>(
     access: &impl Rma<'w, T, L>,
 ) -> Result<(), Error> {
     let block = || Block {
@@ -177,13 +171,14 @@ pub(crate) fn anywhere<'w, T: Element, L: Link + 'w>(
         },
     };
     let (data, mut into) = ([T::zeroed(); 9], [T::zeroed(); 9]);
-    let from = || Gather::new(&data, layout());
-    access.put_layout(rank(), index(), layout(), from())?;
-    access.get_layout(rank(), index(), layout(), Scatter::new(&mut into, layout()))?;
-    access.accumulate_layout(rank(), index(), layout(), from(), Operation::SUM)?;
-    let into = Scatter::new(&mut into, layout());
-    let at = (rank(), index());
-    access.get_accumulate_layout(at, layout(), from(), Operation::SUM, into)?;
-    let add = access.raccumulate_layout(rank(), index(), layout(), from(), Operation::SUM)?;
-    add.wait()
+    for verb in Verb::ALL {
+        let (from, to) = (Gather::new(&data, layout()), Scatter::new(&mut into, layout()));
+        let target = access.to(rank(), index()).layout(layout());
+        begin!(verb, target, from, to)?.wait()?;
+        let (from, to) = (Gather::new(&data, layout()), Scatter::new(&mut into, layout()));
+        let target = access.to(rank(), index()).layout(layout());
+        let target = target.notify(notice());
+        begin!(verb, target, from, to)?.wait()?;
+    }
+    Ok(())
 }

@@ -17,8 +17,9 @@ mod machine;
 mod notify;
 mod windows;
 
+use flagpost::rma::Operation;
 use flagpost::{
-    Budget, Config, Error, MatchVector, MatchingList, Rank, Session, Tag, VectorLink, World,
+    Budget, Config, Error, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, VectorLink, World,
 };
 use flagpost_hal::WithSoftwareLock;
 use flagpost_coherent::Coherent;
@@ -117,7 +118,10 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     odd.local().set(index(), [0; 3])?;
     let floats = world.allocate::<f32>(index())?;
     let access = floats.start(&group)?;
-    anywhere(&access)?;
+    let mut old = [0.0; 3];
+    let target = access.to(rank(), index());
+    target.get_accumulate(&[1.0; 3], Operation::SUM, &mut old)?.wait()?;
+    access.fetch_and_op(rank(), index(), old[0], Operation::MAX)?;
     access.complete()?;
     let bytes = world.allocate::<i8>(index())?;
     let access = bytes.start(&group)?;

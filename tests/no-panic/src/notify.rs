@@ -1,10 +1,10 @@
 //! Notifications: matched, counted, and with every access.
 
-use flagpost::rma::Operation;
 use flagpost::{
     Compare, Complete, Counter, Error, Link, Notice, Rank, Request, Signal, Tag, TagFilter,
     Unfinished, Window, World, test_any, wait_all, wait_any,
 };
+use flagpost_verbs::{Verb, begin};
 
 use crate::{any, budget, index, rank, unknown};
 
@@ -39,43 +39,33 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
     if window.probe(Rank::new(any() as u16), Tag(any()))?.is_none() {
         unknown(window.discard_notifications()?, 0);
     }
-    told(window, Tag(any()))?;
-    told(window, Counter(any()))?;
-    told(window, Signal(any()).set(any()))?;
-    told(window, Signal(any()).add(any()))
+    told(window)
 }
 
-/// All accesses that tell.
-pub(crate) fn told<L: Link>(
-    window: &Window<'_, u64, L>,
-    notice: impl Into<Notice>,
-) -> Result<(), Error> {
-    let (notice, at, mut old) = (notice.into(), (rank(), index()), [0; 9]);
-    let sum = Operation::SUM;
-    window.notify(rank(), notice)?;
-    window.put_notify(rank(), index(), &[1; 3], notice)?;
-    window.get_notify(rank(), index(), &mut old, notice)?;
-    window.accumulate_notify(rank(), index(), &[1; 3], sum, notice)?;
-    window.get_accumulate_notify(at, &[1; 9], sum, &mut old, notice)?;
-    let former = window.fetch_and_op_notify(rank(), index(), 1, sum, notice)?;
-    window.compare_and_swap_notify(rank(), index(), former, 1, notice)?;
-    let swap = window.rcompare_and_swap_notify(rank(), index(), former, 1, notice)?;
-    if let Err(late) = swap.wait_within(budget()) {
-        late.handle.wait()?;
+/// Any notice.
+pub(crate) fn notice() -> Notice {
+    match any() {
+        0 => Tag(any()).into(),
+        1 => Counter(any()).into(),
+        2 => Signal(any()).set(any()),
+        _ => Signal(any()).add(any()),
     }
-    let add = window.rfetch_and_op_notify(rank(), index(), 1, sum, notice)?;
-    add.wait()?;
-    let put = window.rput_notify(rank(), index(), &[1; 3], notice)?;
-    if let Err(late) = put.wait_within(budget()) {
-        late.handle.wait()?;
+}
+
+/// All accesses that tell, without an epoch.
+fn told<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> {
+    let mut old = [0; 9];
+    window.notify(rank(), notice())?;
+    window.put_notify(rank(), index(), &[1; 3], notice())?;
+    window.get_notify(rank(), index(), &mut old, notice())?;
+    for verb in Verb::ALL {
+        let target = window.to(rank(), index()).notify(notice());
+        let begun = begin!(verb, target, &[1; 9], &mut old)?;
+        if let Err(late) = begun.wait_within(budget()) {
+            late.handle.wait()?;
+        }
     }
-    window
-        .rget_notify(rank(), index(), &mut old, notice)?
-        .wait()?;
-    let request = window.raccumulate_notify(rank(), index(), &[1; 3], sum, notice)?;
-    request.wait()?;
-    let request = window.rget_accumulate_notify(at, &[1; 9], sum, &mut old, notice)?;
-    request.wait()
+    Ok(())
 }
 
 pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
@@ -121,7 +111,7 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
         unknown(done as u32, 0);
     }
     let mut told = window.expect(index()..index(), Tag(any()))?;
-    let mut put = window.rput_notify(rank(), index(), &[1; 9], Tag(any()))?;
+    let mut put = window.to(rank(), index()).notify(Tag(any())).put(&[1; 9])?;
     let [first, ..] = &mut requests;
     let mut mixed = [first as &mut dyn Complete<'_, _>, &mut told, &mut put];
     if let Some(done) = test_any(&mut mixed)? {

@@ -58,11 +58,15 @@ pub(super) fn operations<L: Link>(
                 refuses("not in the group", others, Error::NotInGroup(me))?;
             }
             let (target, origin) = (8, 4);
-            let short = words.put_layout(next, 0, EVERY_OTHER, Gather::from(&[9][..]));
+            let short = words
+                .to(next, 0)
+                .layout(EVERY_OTHER)
+                .put(Gather::from(&[9][..]))
+                .and_then(flagpost::rma::Request::wait);
             refuses("lengths", short, Error::LengthsDiffer { target, origin })?;
             words.put(next, 0, &[2, 3])?;
             let data = Gather::new(&[4, 0, 5], EVERY_OTHER);
-            words.put_layout(next, 2, EVERY_OTHER, data)?;
+            words.to(next, 2).layout(EVERY_OTHER).put(data)?.wait()?;
             words.accumulate(next, 6, &[5, 6], Operation::SUM)?;
             let mut old = [0; 2];
             words.get_accumulate(next, 8, &[7, 8], Operation::MAX, &mut old)?;
@@ -72,11 +76,13 @@ pub(super) fn operations<L: Link>(
             let kept = words.compare_and_swap(next, 11, 0, 9)?;
             let swapped = words.compare_and_swap(next, 12, 1, 11)?;
             fetched("compare_and_swap", &[kept, swapped])?;
-            words.rput(next, 13, &[12])?.wait()?;
-            let sum = words.raccumulate(next, 14, &[12], Operation::SUM)?;
+            words.to(next, 13).put(&[12])?.wait()?;
+            let sum = words.to(next, 14).accumulate(&[12], Operation::SUM)?;
             sum.wait()?;
             let mut old = [0];
-            let sum = words.rget_accumulate(next, 15, &[13], Operation::SUM, &mut old)?;
+            let sum = words
+                .to(next, 15)
+                .get_accumulate(&[13], Operation::SUM, &mut old)?;
             sum.wait()?;
             fetched("rget_accumulate", &old)?;
             // Elements of another size, at 8 bytes' multiples.
@@ -88,8 +94,8 @@ pub(super) fn operations<L: Link>(
             check("compare_and_swap of 8 bytes", swapped, ones)?;
             let mut last = [0; 3];
             let into = Scatter::new(&mut last, EVERY_OTHER);
-            words.get_layout(next, 19, EVERY_OTHER, into)?;
-            words.rget(next, 20, &mut last[1..2])?.wait()?;
+            words.to(next, 19).layout(EVERY_OTHER).get(into)?.wait()?;
+            words.to(next, 20).get(&mut last[1..2])?.wait()?;
             check("of 14", last[0], 0_u32)?;
             fetched("get", &last[1..])
         })?;

@@ -30,8 +30,8 @@ pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         window.put_notify(next, 9, &[round + 20], Counter(0))?;
         window.put_notify(next, 0, &[round + 10], Tag(1))?;
         let mut got = [0];
-        let mut get = epoch.rget(next, 0, &mut got)?;
-        let mut add = epoch.rfetch_and_op(next, 1, 1, Operation::SUM)?;
+        let mut get = epoch.to(next, 0).get(&mut got)?;
+        let mut add = epoch.to(next, 1).fetch_and_op(1, Operation::SUM)?;
         let mut all: [&mut dyn Complete<'_, L>; 5] =
             [&mut told, &mut counted, &mut posted, &mut get, &mut add];
         let mut given = [0; 5];

@@ -28,9 +28,15 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         arrived.start()?;
         world.barrier()?; // the neighbour has started, too
         window.put_notify(next, 0, &[of(me, round)], Counter(1))?;
-        window.accumulate_notify(next, 1, &[of(me, round)], Operation::REPLACE, Counter(1))?;
         window
-            .rput_notify(next, 2, &[of(me, round)], Counter(1))?
+            .to(next, 1)
+            .notify(Counter(1))
+            .accumulate(&[of(me, round)], Operation::REPLACE)?
+            .wait()?;
+        window
+            .to(next, 2)
+            .notify(Counter(1))
+            .put(&[of(me, round)])?
             .wait()?;
         window.notify(next, Counter(1))?;
         check("counted", arrived.wait()?, 4_u32)?;
@@ -118,13 +124,17 @@ pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let beyond = none(to, index, count);
             let put = window.put_notify(to, 0, &[7, 7], Counter(index));
             refused("put", put, beyond)?;
-            let put = window.rput_notify(to, 0, &[7, 7], Signal(index).set(1));
+            let put = window.to(to, 0).notify(Signal(index).set(1)).put(&[7, 7]);
             refused("request", put.map(|_| ()), beyond)?;
             let mut into = [3];
             let get = window.get_notify(to, 0, &mut into, Counter(index));
             refused("get", get, beyond)?;
             check("not read", into[0], 3_u64)?;
-            let sum = window.accumulate_notify(to, 0, &[7], Operation::SUM, Counter(index));
+            let sum = window
+                .to(to, 0)
+                .notify(Counter(index))
+                .accumulate(&[7], Operation::SUM)
+                .and_then(flagpost::rma::Request::wait);
             refused("accumulate", sum, beyond)?;
             refused("notify", window.notify(to, Counter(index)), beyond)?;
         }

@@ -311,7 +311,9 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
         go_on(held, late, Request::wait)?;
         let held = take(&machine, SECOND);
         let late = window
-            .rput_notify(SECOND, 0, &[], Counter(0))?
+            .to(SECOND, 0)
+            .notify(Counter(0))
+            .put(&[])?
             .wait_within(SHORT);
         go_on(held, late, Request::wait)?;
         // The own lock: the same call again goes on.

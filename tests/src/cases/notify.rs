@@ -161,7 +161,7 @@ pub(super) fn mutual_tested<L: Link>(world: &World<'_, L>) -> Result<(), Failure
     let window = world.allocate::<u32>(1)?;
     for number in 1..=many {
         let data = [number];
-        let mut put = window.rput_notify(me.next(size), 0, &data, Tag(1))?;
+        let mut put = window.to(me.next(size), 0).notify(Tag(1)).put(&data)?;
         while !put.test()? {
             world.link().relax();
         }

@@ -6,6 +6,7 @@ use flagpost::{
     rma::{self, Fetch, Operation},
 };
 use flagpost_link::{Op, Slot};
+use flagpost_verbs::{Verb, begin};
 
 use super::{
     insist,
@@ -55,31 +56,58 @@ pub(super) fn changes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let of = |rank: Rank| 100 * (u64::from(rank.get()) + 1);
     for round in 1..=2_u64 {
         let mut old = [0; 3];
-        window.accumulate_notify(next, 0, &[of(me); 2], Operation::SUM, Tag(1))?;
+        window
+            .to(next, 0)
+            .notify(Tag(1))
+            .accumulate(&[of(me); 2], Operation::SUM)?
+            .wait()?;
         let operands = [of(me) + 1; 3];
-        window.get_accumulate_notify((next, 2), &operands, Operation::SUM, &mut old, Tag(2))?;
+        window
+            .to(next, 2)
+            .notify(Tag(2))
+            .get_accumulate(&operands, Operation::SUM, &mut old)?
+            .wait()?;
         same("former values", old, [(round - 1) * (of(me) + 1); 3])?;
-        let former = window.fetch_and_op_notify(next, 5, of(me), Operation::SUM, Tag(3))?;
+        let former = window
+            .to(next, 5)
+            .notify(Tag(3))
+            .fetch_and_op(of(me), Operation::SUM)?
+            .wait()?;
         check("former value", former, (round - 1) * of(me))?;
         let expected = (round - 1) * of(me);
-        let former = window.compare_and_swap_notify(next, 6, expected, round * of(me), Tag(4))?;
+        let former = window
+            .to(next, 6)
+            .notify(Tag(4))
+            .compare_and_swap(expected, round * of(me))?
+            .wait()?;
         check("as expected", former, expected)?;
-        let former = window.compare_and_swap_notify(next, 6, 7, 8, Tag(5))?;
+        let former = window
+            .to(next, 6)
+            .notify(Tag(5))
+            .compare_and_swap(7, 8)?
+            .wait()?;
         check("not as expected", former, round * of(me))?;
 
         window
-            .raccumulate_notify(next, 7, &[1; 2], Operation::SUM, Tag(6))?
+            .to(next, 7)
+            .notify(Tag(6))
+            .accumulate(&[1; 2], Operation::SUM)?
             .wait()?;
         let mut old = [9; 2];
         let request =
-            window.rget_accumulate_notify((next, 9), &[], Operation::NO_OP, &mut old, Tag(7))?;
+            window
+                .to(next, 9)
+                .notify(Tag(7))
+                .get_accumulate(&[], Operation::NO_OP, &mut old)?;
         request.wait()?;
         same("only read", old, [0; 2])?;
         window
-            .rput_notify(next, 11, &[round, of(me)], Tag(8))?
+            .to(next, 11)
+            .notify(Tag(8))
+            .put(&[round, of(me)])?
             .wait()?;
         let data = [round];
-        let mut request = window.rput_notify(next, 13, &data, Tag(9))?;
+        let mut request = window.to(next, 13).notify(Tag(9)).put(&data)?;
         while !request.test()? {
             world.link().relax();
         }
@@ -133,7 +161,7 @@ pub(super) fn gets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         if round < 2 {
             window.get_notify(next, first, into, Tag(1))?;
         } else {
-            window.rget_notify(next, first, into, Tag(1))?.wait()?;
+            window.to(next, first).notify(Tag(1)).get(into)?.wait()?;
         }
         told(&window, 0..0, prev, 1)?;
         window.local().copy_in(0, &[own(me, round + 1); LEN])?;
@@ -211,7 +239,11 @@ pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let exposure = window.post([prev])?;
         let access = window.start([next])?;
         access.put(next, 0, &[round; 8])?;
-        window.accumulate_notify(next, 16, &[round], Operation::SUM, Tag(1))?;
+        window
+            .to(next, 16)
+            .notify(Tag(1))
+            .accumulate(&[round], Operation::SUM)?
+            .wait()?;
         access.put(next, 8, &[round; 8])?;
         // What is told of is seen, and so is what was put before.
         told(&window, 0..24, prev, 1)?;
@@ -253,31 +285,20 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for (to, index, notice, error) in wrong {
         let (mut old, data) = ([0], [1]);
         refused("put", window.put_notify(to, index, &data, notice), error)?;
-        refused("rput", window.rput_notify(to, index, &data, notice), error)?;
         refused("get", window.get_notify(to, index, &mut old, notice), error)?;
-        refused(
-            "rget",
-            window.rget_notify(to, index, &mut old, notice),
-            error,
-        )?;
-        let result = window.accumulate_notify(to, index, &data, sum, notice);
-        refused("accumulate", result, error)?;
-        let result = window.raccumulate_notify(to, index, &data, sum, notice);
-        refused("raccumulate", result, error)?;
-        let result = window.get_accumulate_notify((to, index), &data, sum, &mut old, notice);
-        refused("get_accumulate", result, error)?;
-        let result = window.rget_accumulate_notify((to, index), &data, sum, &mut old, notice);
-        refused("rget_accumulate", result, error)?;
-        let result = window.fetch_and_op_notify(to, index, 1, sum, notice);
-        refused("fetch_and_op", result, error)?;
-        let result = window.compare_and_swap_notify(to, index, 0, 1, notice);
-        refused("compare_and_swap", result, error)?;
+        for verb in Verb::ALL {
+            let target = window.to(to, index).notify(notice);
+            refused(verb.name(), begin!(verb, target, &data, &mut old), error)?;
+        }
         if error != beyond {
             refused("notify", window.notify(to, notice), error)?;
         }
     }
     let mut old = [0];
-    let result = window.get_accumulate_notify((next, 0), &[1, 2], sum, &mut old, Tag(1));
+    let result = window
+        .to(next, 0)
+        .notify(Tag(1))
+        .get_accumulate(&[1, 2], sum, &mut old);
     let differ = Error::LengthsDiffer {
         target: 8,
         origin: 16,
@@ -354,7 +375,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 if sent == ATTEMPTS {
                     return Err(NO_ERROR);
                 }
-                let told = window.rput_notify(target, 0, &[], Tag(2))?;
+                let told = window.to(target, 0).notify(Tag(2)).put(&[])?;
                 match answered(told.wait_within(SHORT), rma::Request::wait_within) {
                     Ok(()) => sent += 1,
                     Err(Unfinished { handle, .. }) if !handle.has_begun() => break,
@@ -362,11 +383,17 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 }
             }
             let mut old = [7];
-            let result = window.raccumulate_notify(target, 0, &[5], Operation::SUM, Tag(3));
+            let result = window
+                .to(target, 0)
+                .notify(Tag(3))
+                .accumulate(&[5], Operation::SUM);
             let sum = unfinished(result?, target)?;
-            let result = window.rget_notify(target, 1, &mut old, Tag(3));
+            let result = window.to(target, 1).notify(Tag(3)).get(&mut old);
             let get = unfinished(result?, target)?;
-            let result = window.rfetch_and_op_notify(target, 2, 6, Operation::SUM, Tag(3))?;
+            let result = window
+                .to(target, 2)
+                .notify(Tag(3))
+                .fetch_and_op(6, Operation::SUM)?;
             let Err(Unfinished { handle, error }) =
                 answered(result.wait_within(SHORT), Fetch::wait_within)
             else {
@@ -375,7 +402,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             timed_out(error, Waiting::RingSpace, 1, &[target])?;
             let fetch: Fetch<'_, '_, _, _> = handle;
             check("fetch has begun", fetch.has_begun(), true)?;
-            let mut put = window.rput_notify(target, 3, &[8], Tag(3))?;
+            let mut put = window.to(target, 3).notify(Tag(3)).put(&[8])?;
             check("nothing is put", put.has_begun() || put.test()?, false)?;
             let late = answered(put.wait_within(SHORT), rma::Request::wait_within);
             let Err(Unfinished { handle: put, error }) = late else {
@@ -449,7 +476,11 @@ pub(super) mod small {
             opened.start()?;
             opened.wait()?;
             let operand = 16 << world.rank().get();
-            return Ok(window.accumulate_notify(first, 0, &[operand], Operation::SUM, Tag(1))?);
+            return Ok(window
+                .to(first, 0)
+                .notify(Tag(1))
+                .accumulate(&[operand], Operation::SUM)?
+                .wait()?);
         }
         window.local().set(2, 7)?;
         let count = world.size() - 1;
@@ -471,7 +502,11 @@ pub(super) mod small {
     ) -> Result<(), Failure> {
         let first = Rank::new(0);
         if world.rank() != first {
-            let former = window.fetch_and_op_notify(first, 0, 5, Operation::SUM, Tag(1))?;
+            let former = window
+                .to(first, 0)
+                .notify(Tag(1))
+                .fetch_and_op(5, Operation::SUM)?
+                .wait()?;
             return check("former value", former, 0_u32);
         }
         let mut one = window.expect(0..1, Tag(1))?.from(Rank::new(1))?;

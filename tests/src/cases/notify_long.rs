@@ -294,8 +294,8 @@ pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(WORDS)?;
     if world.rank() == SENDER {
         let mut puts = [
-            window.rput_notify(TARGET, 0, &DATA, Tag(1))?,
-            window.rput_notify(TARGET, 0, &DATA, Tag(1))?,
+            window.to(TARGET, 0).notify(Tag(1)).put(&DATA)?,
+            window.to(TARGET, 0).notify(Tag(1)).put(&DATA)?,
         ];
         while flagpost::wait_any(&mut puts)?.is_some() {}
     } else if world.rank() == TARGET {
@@ -401,7 +401,7 @@ pub(super) fn beside_word<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     static DATA: [u32; WORDS] = [7; WORDS];
     let window = world.allocate::<u32>(WORDS)?;
     if world.rank() == SENDER {
-        let put = window.rput_notify(TARGET, 0, &DATA, Tag(1))?;
+        let put = window.to(TARGET, 0).notify(Tag(1)).put(&DATA)?;
         window.put_notify(TARGET, AT, &[9], Tag(2))?;
         put.wait()?;
     } else if world.rank() == TARGET {

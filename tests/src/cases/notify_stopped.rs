@@ -31,14 +31,14 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 let others = [round; OTHERS];
                 let len = if round % 3 == 0 { 0 } else { OTHERS };
                 let others = others.get(..len).unwrap_or(&[]);
-                let put = || window.rput_notify(target, 3 + WORDS, others, Tag(2));
+                let put = || window.to(target, 3 + WORDS).notify(Tag(2)).put(others);
                 while let Err(Unfinished { error, .. }) = put()?.wait_within(NONE) {
                     late(error)?;
                 }
                 Ok::<_, Failure>(())
             };
             let mut interrupts = round % 3 != 2;
-            let mut rest = window.rput_notify(target, 3, &data, Tag(1))?;
+            let mut rest = window.to(target, 3).notify(Tag(1)).put(&data)?;
             while let Err(Unfinished { handle, error }) = rest.wait_within(NONE) {
                 late(error)?;
                 if handle.has_begun() && core::mem::take(&mut interrupts) {
@@ -76,7 +76,7 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let flushes = round % 2 == 0;
         if world.rank() == sender {
             let data = [round; WORDS];
-            let mut put = window.rput_notify(target, 3, &data, Tag(1))?;
+            let mut put = window.to(target, 3).notify(Tag(1)).put(&data)?;
             while let Err(Unfinished { handle, error }) = put.wait_within(NONE) {
                 let Error::Timeout(_) = error else {
                     return Err(error.into());
@@ -126,7 +126,7 @@ pub(super) fn dropped_over<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
         if world.rank() == SENDER {
             window.put_notify(TARGET, 0, &[round; WORDS], Tag(1))?;
             let data = [over; WORDS];
-            let put = window.rput_notify(TARGET, 0, &data, Tag(2))?;
+            let put = window.to(TARGET, 0).notify(Tag(2)).put(&data)?;
             match put.wait_within(NONE) {
                 Ok(())
                 | Err(Unfinished {

@@ -66,7 +66,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let mut many = 0;
         loop {
             let data = [many + 1; 24];
-            let mut put = window.rput_notify(ONE, 16, &data, Tag(1))?;
+            let mut put = window.to(ONE, 16).notify(Tag(1)).put(&data)?;
             let has_left = put.test()?;
             many += 1;
             if !has_left {

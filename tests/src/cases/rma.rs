@@ -9,6 +9,7 @@ use flagpost::{
     epoch::{Assert, pscw::Access},
     rma::{Element, Integer, Operation},
 };
+use flagpost_verbs::{Verb, begin};
 
 use crate::{Failure, context::check};
 
@@ -374,32 +375,22 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     next(&window, |access, to| {
         let two = [9, 9];
         let mut into = [7, 7];
-        macro_rules! refused {
-            ($($call:ident($to:expr, $index:expr, $($rest:expr),*): $error:expr;)*) => {$(
-                let failed = access.$call($to, $index, $($rest),*).err();
-                refused(stringify!($call), failed, $error)?;
-            )*};
+        for (to, index, error) in [(nobody, 0, no_rank), (to, 4, beyond)] {
+            for verb in Verb::ALL {
+                let short = verb.call(access, (to, index), &two[..1], &mut into[..1]);
+                refused(verb.name(), short.err(), error)?;
+                let target = access.to(to, index);
+                let full = begin!(verb, target, &two[..1], &mut into[..1]).err();
+                refused(verb.name(), full, error)?;
+            }
         }
-        refused! {
-            accumulate(nobody, 0, &two, Operation::SUM): no_rank;
-            accumulate(to, 3, &two, Operation::SUM): beyond;
-            get_accumulate(nobody, 0, &two, Operation::SUM, &mut into): no_rank;
-            get_accumulate(to, 3, &two, Operation::SUM, &mut into): beyond;
-            get_accumulate(to, 0, &two[..1], Operation::SUM, &mut into): differ;
-            get_accumulate(to, 3, &[], Operation::NO_OP, &mut into): beyond;
-            fetch_and_op(nobody, 0, 9, Operation::SUM): no_rank;
-            fetch_and_op(to, 4, 9, Operation::SUM): beyond;
-            compare_and_swap(nobody, 0, 0, 9): no_rank;
-            compare_and_swap(to, 4, 0, 9): beyond;
-            rput(nobody, 0, &two): no_rank;
-            rput(to, 3, &two): beyond;
-            rget(nobody, 0, &mut into): no_rank;
-            rget(to, 3, &mut into): beyond;
-            raccumulate(nobody, 0, &two, Operation::SUM): no_rank;
-            raccumulate(to, 3, &two, Operation::SUM): beyond;
-            rget_accumulate(nobody, 0, &two, Operation::SUM, &mut into): no_rank;
-            rget_accumulate(to, 3, &two, Operation::SUM, &mut into): beyond;
-            rget_accumulate(to, 0, &two[..1], Operation::SUM, &mut into): differ;
+        for (data, operation, index, error) in [
+            (&two[..], Operation::SUM, 3, beyond),
+            (&two[..1], Operation::SUM, 0, differ),
+            (&[], Operation::NO_OP, 3, beyond),
+        ] {
+            let fetched = access.get_accumulate(to, index, data, operation, &mut into);
+            refused("get_accumulate", fetched.err(), error)?;
         }
         let wrapping = Error::OutOfRange {
             end: u64::MAX,

@@ -5,6 +5,7 @@ use flagpost::{
     Error, Link, Rank, Rma as _, World,
     rma::{Block, Gather, Layout, Operation, Scatter},
 };
+use flagpost_verbs::{Verb, begin};
 
 use super::rma::{Open, next};
 use super::world::refused as refuses;
@@ -126,11 +127,23 @@ fn both_sides<L: Link, T: Number>(
         let from = || Gather::new(&data, at_origin);
         window.local().copy_in(0, initial)?;
         next(&window, |access, to| {
-            access.get_layout(to, index, at_target, Scatter::new(&mut got, at_origin))?;
-            access.accumulate_layout(to, index, at_target, from(), Operation::XOR)?;
+            access
+                .to(to, index)
+                .layout(at_target)
+                .get(Scatter::new(&mut got, at_origin))?
+                .wait()?;
+            access
+                .to(to, index)
+                .layout(at_target)
+                .accumulate(from(), Operation::XOR)?
+                .wait()?;
             let into = Scatter::new(&mut fetched, at_origin);
             let at = (to, index);
-            Ok(access.get_accumulate_layout(at, at_target, from(), Operation::XOR, into)?)
+            Ok(access
+                .to(at.0, at.1)
+                .layout(at_target)
+                .get_accumulate(from(), Operation::XOR, into)?
+                .wait()?)
         })?;
         for number in 0..COUNT {
             let (place, from) = (position(at_target, number), position(at_origin, number));
@@ -149,7 +162,7 @@ fn both_sides<L: Link, T: Number>(
             }
         }
         next(&window, |access, to| {
-            Ok(access.put_layout(to, index, at_target, from())?)
+            Ok(access.to(to, index).layout(at_target).put(from())?.wait()?)
         })?;
         window.local().copy_out(0, found)?;
         for place in 0..index + LEN {
@@ -183,18 +196,34 @@ pub(super) fn overlapping<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     };
     next(&window, |access, to| {
         let mut found = [0; 6];
-        access.get_layout(to, 2, vector(3, 2, 0), Scatter::from(&mut found[..]))?;
+        access
+            .to(to, 2)
+            .layout(vector(3, 2, 0))
+            .get(Scatter::from(&mut found[..]))?
+            .wait()?;
         check("in one place", found == [3, 4, 3, 4, 3, 4], true)?;
-        access.get_layout(to, 0, vector(3, 2, 1), Scatter::from(&mut found[..]))?;
+        access
+            .to(to, 0)
+            .layout(vector(3, 2, 1))
+            .get(Scatter::from(&mut found[..]))?
+            .wait()?;
         check("overlapping", found == [1, 2, 2, 3, 3, 4], true)?;
         let beyond = Error::OutOfRange { end: 5, len: 4 };
         for (index, layout) in [(3, vector(3, 2, 0)), (1, vector(3, 2, 1))] {
-            let got = access.get_layout(to, index, layout, Scatter::from(&mut found[..]));
+            let got = access
+                .to(to, index)
+                .layout(layout)
+                .get(Scatter::from(&mut found[..]))
+                .and_then(flagpost::rma::Request::wait);
             refuses("outside", got, beyond)?;
         }
         let data = [7, 8, 9];
         let again = Gather::new(&data, vector(2, 2, 0));
-        Ok(access.put_layout(to, 0, vector(1, 4, 0), again)?)
+        Ok(access
+            .to(to, 0)
+            .layout(vector(1, 4, 0))
+            .put(again)?
+            .wait()?)
     })?;
     let mut found = [0; 4];
     window.local().copy_out(0, &mut found)?;
@@ -249,11 +278,16 @@ pub(super) fn fields<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     next(&window, |access, to| {
         let all = Layout::Contiguous { count: 70 };
         let layout = of(&kinds_and_charges);
-        access.get_layout(to, 1, layout, Scatter::new(&mut packed, all))?;
+        access
+            .to(to, 1)
+            .layout(layout)
+            .get(Scatter::new(&mut packed, all))?
+            .wait()?;
         let data: [f32; 3 * RECORDS] = core::array::from_fn(|i| i as f32 - 5.0);
-        access.put_layout(to, 1, of(&positions), data[..].into())?;
-        let into = alone[..].as_mut();
-        Ok(access.get_layout(to, 1, of(&charges), into.into())?)
+        let from = Gather::new(&data, Layout::Contiguous { count: data.len() });
+        access.to(to, 1).layout(of(&positions)).put(from)?.wait()?;
+        let into = Scatter::new(&mut alone, Layout::Contiguous { count: RECORDS });
+        Ok(access.to(to, 1).layout(of(&charges)).get(into)?.wait()?)
     })?;
     for number in 0..RECORDS {
         let mut expected = particle(number + 1);
@@ -322,9 +356,9 @@ fn across<L: Link, T: Pod, U: Pod, const N: usize, const M: usize>(
     window.local().copy_in(1, &expected)?;
     next(&window, |access, to| {
         let into = Scatter::new(&mut got, at_origin);
-        access.get_layout(to, 1, at_target, into)?;
+        access.to(to, 1).layout(at_target).get(into)?.wait()?;
         let from = Gather::new(&data, at_origin);
-        Ok(access.put_layout(to, 1, at_target, from)?)
+        Ok(access.to(to, 1).layout(at_target).put(from)?.wait()?)
     })?;
     let mut expected_got = counted::<U, M>(7);
     copied((&mut expected_got, at_origin), (&expected, at_target));
@@ -379,34 +413,43 @@ pub(super) fn misuse<L: Link>(
     let fields = [block(2, 2)];
     let outside = [block(3, 2)];
     let of = |fields| Layout::Fields { records: 2, fields };
-    let two = || Gather::new(&data, Layout::Contiguous { count: 2 });
+    let two = (&data[..], Layout::Contiguous { count: 2 });
     let beyond = Error::OutOfRange { end: 5, len: 4 };
     let differ = |target, origin| Error::LengthsDiffer { target, origin };
-    for (layout, from, expected) in [
-        (vector(4), two(), beyond),
-        (vector(usize::MAX), two(), overflow),
-        (Layout::Indexed { blocks: &far }, two(), overflow),
-        (of(&outside), two(), overflow),
-        (vector(2), Gather::new(&data, vector(4)), beyond),
-        (vector(2), data[..].into(), differ(8, 16)),
-        (of(&fields), two(), differ(4, 8)),
+    for (layout, (data, from), expected) in [
+        (vector(4), two, beyond),
+        (vector(usize::MAX), two, overflow),
+        (Layout::Indexed { blocks: &far }, two, overflow),
+        (of(&outside), two, overflow),
+        (vector(2), (&data[..], vector(4)), beyond),
+        (
+            vector(2),
+            (&data[..], Layout::Contiguous { count: 4 }),
+            differ(8, 16),
+        ),
+        (of(&fields), two, differ(4, 8)),
     ] {
-        let put = access.put_layout(to, 0, layout, from).err();
-        check("put", put == Some(expected), true)?;
         let mut into = [7; 4];
-        let scatter = Scatter::new(&mut into, from.layout());
-        let get = access.get_layout(to, 0, layout, scatter).err();
-        check("get", get == Some(expected), true)?;
+        for verb in [Verb::Put, Verb::Get, Verb::Accumulate, Verb::GetAccumulate] {
+            let (data, into) = (Gather::new(data, from), Scatter::new(&mut into, from));
+            let found = begin!(verb, access.to(to, 0).layout(layout), data, into).err();
+            let combines = matches!(verb, Verb::Accumulate | Verb::GetAccumulate);
+            let in_bytes = combines && layout == of(&fields);
+            let expected = if in_bytes {
+                Error::FieldsAccumulated
+            } else {
+                expected
+            };
+            check(verb.name(), found == Some(expected), true)?;
+        }
         check("got", into == [7; 4], true)?;
-        let combined = access.accumulate_layout(to, 0, layout, from, Operation::SUM);
-        let combined = combined.err();
-        let in_bytes = layout == of(&fields);
-        let expected = if in_bytes {
-            Error::FieldsAccumulated
-        } else {
-            expected
-        };
-        check("accumulate", combined == Some(expected), true)?;
     }
+    // One element takes a layout that names one.
+    let pair = Layout::Contiguous { count: 2 };
+    let found = access
+        .to(to, 0)
+        .layout(pair)
+        .fetch_and_op(1, Operation::SUM);
+    check("one", found.err() == Some(differ(8, 4)), true)?;
     Ok(())
 }

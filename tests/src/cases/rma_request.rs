@@ -40,9 +40,9 @@ pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let data: [u64; LEN] = core::array::from_fn(|i| i as u64 + 1000);
         let (mut got, mut fetched) = ([0; LEN], [0; LEN]);
         next(&window, |access, to| {
-            let mut put = access.rput(to, 0, &data)?;
-            let mut get = access.rget(to, LEN, &mut got)?;
-            let add = access.raccumulate(to, 2 * LEN, &data, Operation::SUM);
+            let mut put = access.to(to, 0).put(&data)?;
+            let mut get = access.to(to, LEN).get(&mut got)?;
+            let add = access.to(to, 2 * LEN).accumulate(&data, Operation::SUM);
             let mut add = add?;
             match round {
                 0 => {
@@ -69,7 +69,9 @@ pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let no_op = Operation::NO_OP;
             let mut none: [Request<'_, '_, L>; 0] = [];
             check("none of none", wait_any(&mut none)?.is_none(), true)?;
-            let last = access.rget_accumulate(to, 2 * LEN, &[], no_op, &mut fetched)?;
+            let last = access
+                .to(to, 2 * LEN)
+                .get_accumulate(&[], no_op, &mut fetched)?;
             Ok(last.wait()?)
         })?;
         for i in 0..LEN {
@@ -96,16 +98,21 @@ pub(super) fn accumulates<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
             // Both targets have posted, and nobody waits for anything but locks and answers.
             access.get(target, 0, &mut [0])?;
             small.get(target, 0, &mut [0])?;
-            finish(world, access.raccumulate(target, 0, &one, Operation::SUM)?)?;
             finish(
                 world,
-                small.raccumulate(target, 0, &small_one, Operation::SUM)?,
+                access.to(target, 0).accumulate(&one, Operation::SUM)?,
+            )?;
+            finish(
+                world,
+                small.to(target, 0).accumulate(&small_one, Operation::SUM)?,
             )?;
             let mut fetched = [0; LEN];
-            let both = access.rget_accumulate(target, 0, &one, Operation::SUM, &mut fetched);
+            let both = access
+                .to(target, 0)
+                .get_accumulate(&one, Operation::SUM, &mut fetched);
             finish(world, both?)?;
             check("fetched", fetched.iter().all(|old| *old > 0), true)?;
-            let drawn = access.rfetch_and_op(target, LEN - 1, 1, Operation::SUM)?;
+            let drawn = access.to(target, LEN - 1).fetch_and_op(1, Operation::SUM)?;
             let mut drawn = drawn.wait_within(NONE);
             while let Err(late) = drawn {
                 expired(late.error)?;
@@ -159,26 +166,28 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
             let held = take(&machine, target);
             match call {
                 0 => {
-                    let request = access.raccumulate(target, 0, &data, Operation::SUM)?;
+                    let request = access.to(target, 0).accumulate(&data, Operation::SUM)?;
                     go_on(held, request.wait_within(SHORT), Request::wait)?;
                 }
                 1 => {
                     let request =
-                        access.rget_accumulate(target, 0, &data, Operation::SUM, &mut fetched)?;
+                        access
+                            .to(target, 0)
+                            .get_accumulate(&data, Operation::SUM, &mut fetched)?;
                     go_on(held, request.wait_within(SHORT), Request::wait)?;
                 }
                 2 => {
-                    let request = access.rfetch_and_op(target, 0, 5, Operation::PROD)?;
+                    let request = access.to(target, 0).fetch_and_op(5, Operation::PROD)?;
                     let found = go_on(held, request.wait_within(SHORT), Fetch::wait)?;
                     check("fetched one", found, 4_u32)?;
                 }
                 3 => {
-                    let request = access.rcompare_and_swap(target, 0, 20, 7)?;
+                    let request = access.to(target, 0).compare_and_swap(20, 7)?;
                     let found = go_on(held, request.wait_within(SHORT), Fetch::wait)?;
                     check("swapped", found, 20_u32)?;
                 }
                 _ => {
-                    let mut requests = [access.raccumulate(target, 0, &data, Operation::SUM)?];
+                    let mut requests = [access.to(target, 0).accumulate(&data, Operation::SUM)?];
                     check("begun", requests[0].has_begun(), false)?;
                     check("done", requests[0].test()?, false)?;
                     let late = short(&world, || wait_any(&mut requests));

@@ -219,7 +219,7 @@ pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                     return Err(NO_ERROR);
                 }
                 let data = [sent + 1];
-                let put = window.rput_notify(target, 0, &data, Tag(2))?;
+                let put = window.to(target, 0).notify(Tag(2)).put(&data)?;
                 match answered(put.wait_within(SHORT), rma::Request::wait_within) {
                     Ok(()) => sent += 1,
                     Err(late) => {
@@ -273,7 +273,7 @@ pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
     let (me, target) = (world.rank(), Rank::new(1));
     if me.get() == 0 {
         let held = take(&machine, target);
-        let put = window.rput_notify(target, 0, &[1], Tag(1))?;
+        let put = window.to(target, 0).notify(Tag(1)).put(&[1])?;
         let late = put.wait_within(SHORT);
         drop(held);
         let Err(late) = late else {

@@ -110,7 +110,7 @@ use flagpost_link::{Link, Rank, order, point};
 
 use crate::{
     Budget, Error, Unfinished, Window,
-    rma::Rma,
+    rma::{Rma, Silent},
     window::{Core, reach::Reach},
 };
 use words::Words;
@@ -590,6 +590,8 @@ pub struct Lock<'e, 'w, T, L: Link> {
 }
 
 impl<'w, T: Pod, L: Link> Reach<'w, L> for Lock<'_, 'w, T, L> {
+    type Told = Silent;
+
     fn core(&self) -> &Core<'w, L> {
         self.hold.words.core
     }

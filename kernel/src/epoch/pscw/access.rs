@@ -10,7 +10,7 @@ use flagpost_link::{Gone, Link, Rank, Refusal, point};
 use super::{Side, Strategy, no_post};
 use crate::{
     Budget, Error, Group, Ranks, Unfinished, Waiting, Window,
-    rma::Rma,
+    rma::{Rma, Silent},
     window::{Core, reach::Reach},
 };
 
@@ -91,6 +91,8 @@ pub struct Access<'e, 'w, T, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Reach<'w, L> for Access<'_, 'w, T, L, S> {
+    type Told = Silent;
+
     fn core(&self) -> &Core<'w, L> {
         self.ending.side.core
     }

@@ -10,6 +10,7 @@ use flagpost_link::{Amo, Key, Link, Rank, point};
 use super::{Displacement, DynamicWindow, USED, Validation, directory::Field};
 use crate::{
     Error, Rma,
+    rma::{Silent, Target},
     window::{Core, Piece, reach::Reach},
 };
 
@@ -98,9 +99,17 @@ pub struct Attached<'e, 'w, T, L: Link, S, E> {
     element: PhantomData<T>,
 }
 
-impl<'w, T: Pod, L: Link, S, E: Reach<'w, L>> Rma<'w, T, L> for Attached<'_, 'w, T, L, S, E> {}
+impl<'w, T, L, S, E> Rma<'w, T, L> for Attached<'_, 'w, T, L, S, E>
+where
+    T: Pod,
+    L: Link,
+    E: Reach<'w, L, Told = Silent>,
+{
+}
 
 impl<'w, T: Pod, L: Link, S, E: Reach<'w, L>> Reach<'w, L> for Attached<'_, 'w, T, L, S, E> {
+    type Told = E::Told;
+
     fn core(&self) -> &Core<'w, L> {
         &self.window.window.core
     }
@@ -146,6 +155,14 @@ impl<'w, T: Pod, L: Link, S, E: Reach<'w, L>> Reach<'w, L> for Attached<'_, 'w, 
 
     fn admit(&self, target: Rank) -> Result<(), Error> {
         self.epoch.admit(target)
+    }
+}
+
+impl<'w, T: Pod, L: Link, S, E: Reach<'w, L>> Attached<'_, 'w, T, L, S, E> {
+    /// The elements from `index` on, for an access in full: as [`Rma::to`] in an epoch, and as
+    /// [`Window::to`](crate::Window::to) without.
+    pub fn to(&self, to: Rank, index: usize) -> Target<'_, 'w, T, L, Self, E::Told> {
+        Target::new(self, to, index, E::Told::default())
     }
 }
 

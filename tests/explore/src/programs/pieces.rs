@@ -229,15 +229,17 @@ fn access_all<'e, 'w, T: Element, L: Link + 'w, R: Rma<'w, T, L> + 'e>(
         let (target, index) = (Rank::new(access.target), access.index);
         let epoch = at(access.target);
         match &access.what {
-            What::Put(_) if access.request => requests.push(epoch.rput(target, index, values)?),
-            What::Get(_) if access.request => requests.push(epoch.rget(target, index, found)?),
+            What::Put(_) if access.request => requests.push(epoch.to(target, index).put(values)?),
+            What::Get(_) if access.request => requests.push(epoch.to(target, index).get(found)?),
             What::Accumulate(operation, _) if access.request => {
                 let operation = T::operation(*operation);
-                requests.push(epoch.raccumulate(target, index, values, operation)?);
+                requests.push(epoch.to(target, index).accumulate(values, operation)?);
             }
             What::Fetch(operation, ..) if access.request => {
                 let operation = T::operation(*operation);
-                let request = epoch.rget_accumulate(target, index, values, operation, found)?;
+                let request = epoch
+                    .to(target, index)
+                    .get_accumulate(values, operation, found)?;
                 requests.push(request);
             }
             _ => access_once(epoch, access, values, found)?,
@@ -267,7 +269,7 @@ fn access_once<'w, T: Element, L: Link + 'w, R: Rma<'w, T, L>>(
                 stride: 2,
             };
             let from = Gather::new(values, stripes);
-            epoch.put_layout(target, index, stripes, from)?;
+            epoch.to(target, index).layout(stripes).put(from)?.wait()?;
         }
         What::Sieve(_) => {
             let every_other = Layout::Vector {
@@ -276,13 +278,21 @@ fn access_once<'w, T: Element, L: Link + 'w, R: Rma<'w, T, L>>(
                 stride: 2,
             };
             let into = Scatter::new(found, every_other);
-            epoch.get_layout(target, index, every_other, into)?;
+            epoch
+                .to(target, index)
+                .layout(every_other)
+                .get(into)?
+                .wait()?;
         }
         What::Scattered(_) => {
             let last_first = (0..values.len()).step_by(2).rev();
             let blocks: Vec<Block> = last_first.map(|at| Block { at, len: 1 }).collect();
             let blocks = Layout::Indexed { blocks: &blocks };
-            epoch.put_layout(target, index, blocks, Gather::new(values, blocks))?;
+            epoch
+                .to(target, index)
+                .layout(blocks)
+                .put(Gather::new(values, blocks))?
+                .wait()?;
         }
         What::Accumulate(operation, _) => {
             epoch.accumulate(target, index, values, T::operation(*operation))?;

@@ -147,7 +147,7 @@ fn epoch<'w, S: Strategy<'w, Mapped<Mortal>>>(
 /// Rank 0 notifies rank 1; and both meet.
 fn notified(world: &Living<'_>, window: &Shared<'_>, budget: Budget) -> Result<(), Error> {
     if world.rank().get() == 0 {
-        let put = window.rput_notify(Rank::new(1), 0, &[7], Tag(1))?;
+        let put = window.to(Rank::new(1), 0).notify(Tag(1)).put(&[7])?;
         ends(put.wait_within(budget))?;
     } else {
         let mut request = window.expect(0..1, Tag(1))?.from(Rank::new(0))?;
@@ -206,9 +206,9 @@ fn accumulated(window: &Shared<'_>, budget: Budget) -> Result<(), Error> {
         Rank::new(0),
         ends(window.locking_all().wait_within(budget))?,
     );
-    let add = lock.raccumulate(target, 0, &[7], Operation::SUM)?;
+    let add = lock.to(target, 0).accumulate(&[7], Operation::SUM)?;
     ends(add.wait_within(budget))?;
-    let fetch = lock.rfetch_and_op(target, 1, 1, Operation::SUM)?;
+    let fetch = lock.to(target, 1).fetch_and_op(1, Operation::SUM)?;
     ends(fetch.wait_within(budget))?;
     ends(lock.unlocking().wait_within(budget))
 }
