@@ -21,7 +21,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, point};
+use flagpost_link::Link;
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
@@ -160,8 +160,8 @@ pub fn test_any<'s, L: Link + 's, C: Complete<'s, L>>(
         return Ok(None);
     };
     if !open(requests).any(|(_, one)| one.has_tag()) {
-        // PROGRESS: a rank that waits for room in this rank's ring may be the one that is to count.
-        point!("complete.progress", world.progress(); else false);
+        point!(PROGRESS "a rank that waits for room here may be the one to count":
+            "complete.progress", world.progress(); else false);
     }
     world.wait().once(
         requests,
@@ -302,8 +302,9 @@ fn take<'s, L: Link + 's, C: Complete<'s, L>>(
     world: &World<'s, L>,
     requests: &mut [C],
 ) -> Result<Option<usize>, Error> {
-    // ROOM: what is taken from the link must be kept.
-    while point!("notify.several.room", !world.queue.has_no_spare(); else true) {
+    while point!(ROOM "what is taken from the link must be kept":
+        "notify.several.room", !world.queue.has_no_spare(); else true)
+    {
         let Some(immediate) = world.next_notification(None) else {
             return Ok(None);
         };

@@ -112,6 +112,9 @@
 //! [CAF-NA]: crate#sources
 #![no_std]
 
+#[macro_use]
+extern crate flagpost_points;
+
 /// The program has called: notes where, and tells the link. Each public call that may access memory
 /// begins with this or with `tries!`, and is `#[track_caller]`.
 macro_rules! called {

@@ -8,7 +8,7 @@
     reason = "what is made goes back to its user, without a heap"
 )]
 
-use flagpost_link::{Link, Rank, point};
+use flagpost_link::{Link, Rank};
 
 use crate::{
     Budget, Error, Unfinished, World,
@@ -195,12 +195,12 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         if let (Ok(part), false) = (&self.part, self.cleared) {
             (self.ways.clear)(part)?;
         }
-        // BUDGET: once others have heard of it, they may use it.
-        point!("making.cleared", self.cleared = true);
+        point!(ONCE "others may use it once they have heard of it":
+            "making.cleared", self.cleared = true);
         match &mut self.hearing {
-            // ORDER: no peer accesses it before all have prepared theirs.
             Hearing::Agreement(agreement) => {
-                point!("making.agree", self.world.agree(agreement); else Ok(None))
+                point!(WAIT "no peer accesses it before all have prepared theirs":
+                    "making.agree", self.world.agree(agreement); else Ok(None))
             }
             Hearing::Rows {
                 mine,

@@ -28,7 +28,7 @@
 
 use core::{cell::Cell, fmt, panic::Location};
 
-use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step, point};
+use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step};
 
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
@@ -233,16 +233,17 @@ impl<L: Link> World<'_, L> {
     /// [`progress`](Self::progress), or that of a rank that waits for something else.
     pub(crate) fn take_all(&self, aside: bool) -> bool {
         let mut any = false;
-        // ROOM: what is taken from the link must be kept.
-        while point!("world.progress.room", !self.queue.is_full(); else true) {
+        while point!(ROOM "what is taken from the link must be kept":
+            "world.progress.room", !self.queue.is_full(); else true)
+        {
             let Some(immediate) = self.take_next(None, aside) else {
                 return any;
             };
             self.queue.push(immediate);
             any = true;
         }
-        // PROGRESS: others may wait for what has come, though it cannot be taken.
-        point!("world.progress.attend", self.link().attend());
+        point!(PROGRESS "others may wait for what has come and cannot be taken":
+            "world.progress.attend", self.link().attend());
         any
     }
 
@@ -258,7 +259,8 @@ impl<L: Link> World<'_, L> {
             self.calls.set(0);
         }
         for _ in 0..STRANGE {
-            let arrival = point!("world.next.progress", self.link().progress(aside); else None)?;
+            let arrival = point!(PROGRESS "the next notification comes by way of the link":
+                "world.next.progress", self.link().progress(aside); else None)?;
             let told = unpack(self.queue.tag_bits(), arrival.immediate);
             if !self.is_strange(told, arrival.sender, like) {
                 return Some(arrival.immediate);
@@ -322,8 +324,8 @@ impl<L: Link> World<'_, L> {
         self.calls.set(calls.saturating_add(1));
         if calls >= CALLS {
             self.calls.set(0);
-            // PROGRESS: a program that polls by calls that take no notifications.
-            point!("world.called.attend", self.link().attend());
+            point!(PROGRESS "a program may poll by calls that take no notifications":
+                "world.called.attend", self.link().attend());
         }
     }
 }
@@ -344,8 +346,8 @@ impl<L: Link> World<'_, L> {
     fn end_wait(&self, inside: bool) {
         self.waiting.set(inside);
         if !inside {
-            // FORGET: a rank that relaxes next does not sleep on words of this wait.
-            point!("world.wait.end", self.link().step(Step::End));
+            point!(POLL "it does not sleep on words of this wait":
+                "world.wait.end", self.link().step(Step::End));
         }
     }
 
@@ -484,8 +486,10 @@ fn turns<L: Link, T>(
     missing: &dyn Fn() -> Timeout,
 ) -> Result<T, Error> {
     let link = world.link();
-    // PROGRESS: G2 of `world`.
-    let take = || point!("world.wait.progress", world.take_all(true); else false);
+    let take = || {
+        point!(PROGRESS "G2 of `world`: a rank that waits takes what comes":
+        "world.wait.progress", world.take_all(true); else false)
+    };
     let inside = world.begin_wait();
     let mut gone = None;
     let answer = loop {

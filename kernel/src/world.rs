@@ -20,7 +20,7 @@
 
 use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Gone, Link, Rank, point};
+use flagpost_link::{Gone, Link, Rank};
 
 use crate::{
     Budget, Error, Group, Limits, arena::Arena, budget::Limit, collective::Collectives,
@@ -277,8 +277,7 @@ impl<'a, L: Link> World<'a, L> {
         if self.started.get() {
             return Ok(());
         }
-        // ORDER: G1.
-        point!("world.start.meet", self.meet()?);
+        point!(WAIT "G1: all ranks are up": "world.start.meet", self.meet()?);
         self.started.set(true);
         Ok(())
     }
@@ -407,8 +406,9 @@ impl<'a, L: Link> World<'a, L> {
     pub(crate) fn sift(&self, id: u16, mut drops: impl FnMut() -> bool) -> Result<(), Error> {
         let mut dropped = |immediate: u32| self.limits.unpack(immediate).window == id && drops();
         self.queue.take_if(&mut dropped);
-        // ROOM: what is taken from the link must be kept.
-        while point!("world.sift.room", !self.queue.has_no_spare(); else true) {
+        while point!(ROOM "what is taken from the link must be kept":
+            "world.sift.room", !self.queue.has_no_spare(); else true)
+        {
             let Some(immediate) = self.next_notification(None) else {
                 return Ok(());
             };

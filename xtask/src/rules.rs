@@ -28,20 +28,32 @@ struct Rule {
 const OTHERS: &str = "crates of others";
 
 /// A crate must keep all the rules that are about it.
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     code(
         "flagpost",
-        &["bitflags", "bytemuck", "defmt", "flagpost-link"],
+        &[
+            "bitflags",
+            "bytemuck",
+            "defmt",
+            "flagpost-link",
+            "flagpost-points",
+        ],
     ),
+    code("flagpost-points", &[]),
     code("flagpost-link", &["defmt", "flagpost-hal"]),
     code(
         "flagpost-loadstore",
-        &["defmt", "flagpost-hal", "flagpost-link"],
+        &["defmt", "flagpost-hal", "flagpost-link", "flagpost-points"],
     ),
     // These two do not know each other.
     code(
         "flagpost-mapped",
-        &["flagpost-hal", "flagpost-link", "flagpost-loadstore"],
+        &[
+            "flagpost-hal",
+            "flagpost-link",
+            "flagpost-loadstore",
+            "flagpost-points",
+        ],
     ),
     code(
         "flagpost-coherent",
@@ -49,6 +61,7 @@ const RULES: [Rule; 12] = [
             "flagpost-hal",
             "flagpost-link",
             "flagpost-loadstore",
+            "flagpost-points",
             "flagpost-record",
         ],
     ),

@@ -27,6 +27,9 @@
 //! ```
 #![no_std]
 
+#[macro_use]
+extern crate flagpost_points;
+
 pub mod entry;
 pub mod facing;
 pub mod mail;

@@ -5,7 +5,7 @@
 use core::cell::Cell;
 
 use flagpost_hal::Region;
-use flagpost_link::{Arrival, Key, Op, Rank, Refusal, point};
+use flagpost_link::{Arrival, Key, Op, Rank, Refusal};
 use flagpost_loadstore::{
     Base, Mail, Native, Ring,
     announced::Announced,
@@ -207,8 +207,8 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
         let end = place.saturating_add(data.len() as u32);
         // Data that go to their place immediately must not come before older ones that have not.
         if !travels && !data.is_empty() && peer.out.has_in_flight(place, end) {
-            // ORDER: of two puts of the same bytes.
-            point!("mapped.records.send.placed", self.placed(Some(to))?);
+            point!(ORDER "of two puts of the same bytes the later one stays":
+                "mapped.records.send.placed", self.placed(Some(to))?);
         }
         self.send_record((to, peer), (place, data), immediate, travels)
     }
@@ -263,8 +263,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
 
     #[inline]
     fn has_settled(&self, before_amo: bool) -> bool {
-        // DRAIN: stores that have arrived are in memory, which is where peers look.
-        point!("mapped.flush.settle", {
+        point!(DRAIN "stores that have arrived are in memory": "mapped.flush.settle", {
             if before_amo {
                 self.machine().drain();
             } else {

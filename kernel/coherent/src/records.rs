@@ -30,7 +30,7 @@
 //! | | | taken: claim; store the data; drain; say `TAKEN` |
 
 use flagpost_hal::{Address, Region};
-use flagpost_link::{Key, Rank, Refusal, order, point, site};
+use flagpost_link::{Key, Rank, Refusal};
 use flagpost_loadstore::{
     announced::{look_first, put_before},
     flight::is_placed,
@@ -128,8 +128,9 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             facing.answers(taken);
         }
         out.hears_taken(taken);
-        // ROOM: I2.
-        if point!("mapped.announced.pair.room", out.is_full(self.base.layout()); else false) {
+        if point!(ROOM "I2: no entry is written over before it is taken":
+            "mapped.announced.pair.room", out.is_full(self.base.layout()); else false)
+        {
             self.base.polled().note(head, taken);
             return Err(Refusal::Full(to));
         }
@@ -156,12 +157,12 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         immediate: u32,
         travels: bool,
     ) -> Result<(), Refusal> {
-        // The claim comes first: refused, it must not have moved a byte of the data.
-        let ticket = order!("mapped.records.claim<data", self.claim(to, out)?, {
+        let (ticket, ()) = order!("refused, nothing has moved": "mapped.records.claim<data",
+            self.claim(to, out)?,
             if !travels {
                 put_before(self, to, place, data);
             }
-        });
+        );
         let carried = if travels { data } else { &[] };
         let (at, lap) = match self.facing(to).filter(|facing| facing.is_free(ticket)) {
             Some(facing) => {
@@ -211,10 +212,9 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     ) -> Result<bool, Refusal> {
         let sent = out.next();
         let told = self.head_at(to)?;
-        // ACQUIRE: what the owner has placed comes before what is placed here, and is found.
         let sites = [
-            site!("mapped.records.placed.poll<acquire"),
-            site!("mapped.records.placed.acquire"),
+            site!(ORDER "loaded before the acquire": "mapped.records.placed.poll<acquire"),
+            site!(ACQUIRE "what the owner placed comes earlier": "mapped.records.placed.acquire"),
         ];
         let taken = self.base.poll_for(told, |_| true, sites);
         if is_placed(sent, ticket, taken) {
@@ -235,9 +235,8 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
                 _ => self.record_in_ring(to, from)?,
             };
             out.looks(from);
-            // CLAIM: R3. What comes after an entry of the owner's waits for that: of two puts of
-            // the same bytes, the later one stays.
-            let is_owners = point!("mapped.records.claim", !self.place_record(to, at)?; else false);
+            let is_owners = point!(CLAIM "R3: of two puts of the same bytes the later one stays":
+                "mapped.records.claim", !self.place_record(to, at)?; else false);
             if is_owners {
                 self.base.polled().note(told, taken);
                 return Ok(false);
@@ -265,12 +264,10 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             self.machine()
                 .store_bytes(self.base.region_of(to)?.at(place), data);
         }
-        order!(
-            "mapped.records.data<taken",
-            // DRAIN: I4.
-            point!("mapped.records.flush.drain", self.machine().drain()),
-            self.exchange(at, place, CLAIMED, TAKEN)
-        );
+        order!("the data are in their place before the entry says so": "mapped.records.data<taken",
+            point!(DRAIN "I4: the data are in memory":
+                "mapped.records.flush.drain", self.machine().drain()),
+            self.exchange(at, place, CLAIMED, TAKEN));
         Ok(true)
     }
 
@@ -391,13 +388,10 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         }
         let next = ticket.wrapping_add(1);
         inbox.takes(next);
-        order!(
-            "mapped.records.data<head",
-            // DRAIN: R3: data are in their place before head says so.
-            point!("mapped.records.take.drain", self.machine().drain()),
-            self.machine()
-                .store_u32(self.base.layout().head(rings, number), next)
-        );
+        order!("the data are in their place before the count says so": "mapped.records.data<head",
+            point!(DRAIN "R3: the data are in memory":
+                "mapped.records.take.drain", self.machine().drain()),
+            self.machine().store_u32(self.base.layout().head(rings, number), next));
         Some(immediate(first))
     }
 
@@ -406,14 +400,11 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     fn take_data(&self, at: Address, head: u64, data: &[u8]) -> Option<()> {
         let (place, len) = of_head(head);
         if len == TAKEN {
-            // ACQUIRE: R1: the producer has stored the data before it said so.
-            point!("mapped.records.taken.acquire", self.machine().acquire());
+            point!(ACQUIRE "R1: the producer has stored the data before it said so":
+                "mapped.records.taken.acquire", self.machine().acquire());
         } else if len > 0 {
-            // CLAIM: I4.
-            let is_own = point!(
-                "mapped.records.take.claim",
-                len != CLAIMED && self.exchange(at, place, len, TAKEN); else true
-            );
+            let is_own = point!(CLAIM "I4: only one places the data": "mapped.records.take.claim",
+                len != CLAIMED && self.exchange(at, place, len, TAKEN); else true);
             if !is_own {
                 // The producer says when it has: that is what a waiting loop looks at.
                 self.base.polled().note(at.plus(BODY), len);

@@ -39,7 +39,6 @@ mod fast;
 mod heap;
 mod link;
 mod memory;
-pub mod mutant;
 mod telling;
 mod types;
 mod vector;

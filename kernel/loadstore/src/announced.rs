@@ -22,7 +22,7 @@
 use core::cell::Cell;
 
 use flagpost_hal::{Address, Coherence as _, Machine, UncachedMemory as _};
-use flagpost_link::{Amo, Arrival, Rank, Refusal, order, point, site};
+use flagpost_link::{Amo, Arrival, Rank, Refusal};
 
 use crate::{
     Atomics, Base, Mail,
@@ -66,21 +66,15 @@ impl<const PEERS: usize> Announced<PEERS> {
     ) -> Result<(), Refusal> {
         let base = mail.base();
         let rings = base.rings_of(to)?;
-        let ticket = order!(
-            "mapped.announced.claim<data",
-            self.claim(base, to)?,
-            put_before(mail, to, place, data)
-        );
+        let (ticket, ()) = order!("refused, nothing has moved": "mapped.announced.claim<data",
+            self.claim(base, to)?, put_before(mail, to, place, data));
         let at = base.layout().entry(rings, 0, ticket, bytes);
-        order!(
-            "mapped.announced.drain<entry",
+        order!("data are in memory before the entry for them": "mapped.announced.drain<entry",
             if mail.must_drain() {
-                // DRAIN: what was put, or read, before the entry that announces it.
-                point!("mapped.announced.drain", base.machine().drain());
+                point!(DRAIN "what was put, or read, before the entry that announces it":
+                    "mapped.announced.drain", base.machine().drain());
             },
-            base.machine()
-                .store_u32(at, announcing(number, phase(base.layout().lap(ticket))))
-        );
+            base.machine().store_u32(at, announcing(number, phase(base.layout().lap(ticket)))));
         Ok(())
     }
 
@@ -129,9 +123,10 @@ impl<const PEERS: usize> Announced<PEERS> {
                 if let Some(place) = place {
                     place.set((Some(to), taken));
                 }
-                // ROOM: I1.
                 let none = base.layout().is_full(ticket, taken);
-                if point!("mapped.announced.claim.room", none; else false) {
+                if point!(ROOM "I1: no entry is written over before it is taken":
+                    "mapped.announced.claim.room", none; else false)
+                {
                     base.polled().note(head, taken);
                     return Err(Refusal::Full(to));
                 }
@@ -164,14 +159,16 @@ fn claim_shared<M: Machine, A: Atomics<M>>(
         // Others were quicker each time.
         return Err(Refusal::Locked(to));
     }
-    let held = base.lock(to, site!("mapped.announced.claim.lock"))?;
+    let site = site!(LOCK "two producers do not get the same entry": "mapped.announced.claim.lock");
+    let held = base.lock(to, site)?;
     let ticket = machine.load_u32(tail);
     if let Err(refusal) = room(ticket) {
         drop(held);
         return Err(refusal);
     }
     machine.store_u32(tail, ticket.wrapping_add(1));
-    base.unlock(held, site!("mapped.announced.claim.drain"));
+    let site = site!(DRAIN "the next producer finds it taken": "mapped.announced.claim.drain");
+    base.unlock(held, site);
     Ok(ticket)
 }
 
@@ -193,10 +190,9 @@ pub fn look_first<M: Machine, A: Atomics<M>>(
     phase: u32,
 ) -> Option<u32> {
     let here = |word: u32| is_of(word, phase);
-    // ACQUIRE: data must not be loaded earlier than the entry that announces them.
     let sites = [
-        site!("mapped.mail.take.poll<acquire"),
-        site!("mapped.mail.take.acquire"),
+        site!(ORDER "loaded before the acquire": "mapped.mail.take.poll<acquire"),
+        site!(ACQUIRE "data are not loaded earlier than the entry": "mapped.mail.take.acquire"),
     ];
     let first = base.poll_for(at, here, sites);
     here(first).then_some(first)

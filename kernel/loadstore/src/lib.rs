@@ -64,6 +64,9 @@
 //! [NA]: crate#sources
 #![no_std]
 
+#[macro_use]
+extern crate flagpost_points;
+
 pub mod announced;
 pub mod base;
 pub mod flight;

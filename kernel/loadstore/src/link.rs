@@ -10,7 +10,7 @@ use flagpost_hal::{
 };
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
-    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, order, point,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width,
 };
 
 use crate::{
@@ -137,9 +137,8 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
     fn withdraw(&self, given: impl Into<Given>) {
         match given.into() {
             Given::Memory(key) => {
-                // PLACE: what is kept for it does not come over what it becomes, slots perhaps,
-                // which are stored to before anybody is told.
-                point!("mapped.withdraw.place", self.mail.before_withdrawing());
+                point!(PLACE "data kept for these bytes do not come over what they become":
+                    "mapped.withdraw.place", self.mail.before_withdrawing());
                 self.memory.give_back(key.get());
             }
             Given::Slots(first) => self.give_back_slots(first),
@@ -161,11 +160,8 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
 
     fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, from.len())?;
-        // PLACE: own stores come behind it, in a line that nobody stores to but this rank.
-        point!(
-            "mapped.deferred.write",
-            self.mail.before_writing(start, from.len())
-        );
+        point!(PLACE "this rank's stores come after it, in lines that only it stores to":
+            "mapped.deferred.write", self.mail.before_writing(start, from.len()));
         self.machine().write(self.base().own(start), from);
         Ok(())
     }
@@ -176,26 +172,18 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
             0 => 0,
             _ => self.resolve(key, offset, bytes as usize)?,
         };
-        order!(
-            "mapped.publish.write_back<drain",
-            point!(
-                "mapped.publish.write_back",
-                self.mail
-                    .beside_kept(start, bytes, |lines| self.machine().write_back(lines))
-            ),
-            // DRAIN: the lines are in memory before anything that tells a peer so.
-            point!("mapped.publish.drain", self.machine().drain())
-        );
+        order!("the drain waits for the lines": "mapped.publish.write_back<drain",
+            point!(WRITE_BACK "peers load what this rank has stored": "mapped.publish.write_back",
+                self.mail.beside_kept(start, bytes, |lines| self.machine().write_back(lines))),
+            point!(DRAIN "the lines are in memory before a peer hears of them":
+                "mapped.publish.drain", self.machine().drain()));
         Ok(())
     }
 
     fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, bytes as usize)?;
-        point!(
-            "mapped.refresh.invalidate",
-            self.mail
-                .beside_kept(start, bytes, |lines| self.machine().invalidate(lines))
-        );
+        point!(INVALIDATE "old copies are not read again": "mapped.refresh.invalidate",
+            self.mail.beside_kept(start, bytes, |lines| self.machine().invalidate(lines)));
         Ok(())
     }
 }
@@ -217,8 +205,8 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
     fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
         let region = self.base().region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
-        // PLACE, WAIT: D2 of `deferred`: whoever looks at these bytes is told something.
-        point!("mapped.put.told", self.mail.before_telling(None)?);
+        point!(PLACE "D2 of `deferred`: a rank that polls these bytes is notified":
+            "mapped.put.told", self.mail.before_telling(None)?);
         self.machine().store_bytes(region.at(start), data);
         self.mail.stored();
         Ok(())
@@ -234,11 +222,11 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
     ) -> Result<(), Refusal> {
         let region = self.base().region_of(from)?;
         let start = self.resolve(key, offset, into.len())?;
-        // PLACE, WAIT: D1, D2 of `deferred`.
-        point!("mapped.get.told", self.mail.before_access(from)?);
+        point!(PLACE "D1, D2 of `deferred`: this rank finds what it has taken":
+            "mapped.get.told", self.mail.before_access(from)?);
         self.machine().load_bytes(region.at(start), into);
-        // ORDER: a notification comes behind it: who is told may store there.
-        point!("mapped.get.order", self.mail.stored());
+        point!(ORDER "a notification after it lets its receiver store there":
+            "mapped.get.order", self.mail.stored());
         self.base().looked();
         Ok(())
     }
@@ -268,8 +256,8 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
     }
 
     fn fence(&self) -> Result<(), Refusal> {
-        // DRAIN: this is what a fence is.
-        point!("mapped.fence.drain", self.machine().drain());
+        point!(DRAIN "earlier puts are in memory: this is what a fence is":
+            "mapped.fence.drain", self.machine().drain());
         self.mail.drained();
         Ok(())
     }

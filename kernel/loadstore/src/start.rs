@@ -18,7 +18,7 @@ use flagpost_hal::{
     Coherence as _, CoreId, MessageBuffer as _, Region, TestAndSet as _, Topology as _,
     UncachedMemory as _,
 };
-use flagpost_link::{Heap, Link as _, Rank, Refusal, Session, order, point};
+use flagpost_link::{Heap, Link as _, Rank, Refusal, Session};
 
 use crate::{
     Atomics as _, Base, LoadStore, Mail, Ring,
@@ -103,18 +103,12 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             missing: Cell::new(Some(Rank::new(0))),
         };
         let (base, machine) = (link.base(), link.machine());
-        order!(
-            "mapped.start.write_back<arrived",
-            // WRITE BACK: the cache may hold dirty lines of an earlier program or world in this
-            // memory. One that is evicted later would travel over words and windows of this one.
-            point!(
-                "mapped.start.write_back",
-                machine.write_back(&[base.lines(0, memory)])
-            ),
+        order!("old lines leave before peers store here": "mapped.start.write_back<arrived",
+            point!(WRITE_BACK "else an earlier program's dirty lines travel over this world":
+                "mapped.start.write_back", machine.write_back(&[base.lines(0, memory)])),
             {
-                // DRAIN: what this rank has stored in an earlier session is in memory before a peer
-                // clears its own.
-                point!("mapped.start.leave", machine.drain());
+                point!(DRAIN "stores of an earlier session come before a peer clears its words":
+                    "mapped.start.leave", machine.drain());
                 machine.store_u32(base.own(layout.arrived), link.session);
             }
         );
@@ -132,30 +126,23 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         let Some(first) = self.missing.get() else {
             return Ok(());
         };
-        // ORDER: what peers have stored in an earlier session is cleared here.
-        point!("mapped.start.meet", self.all_arrived(first)?);
+        point!(WAIT "what peers have stored in an earlier session is cleared here":
+            "mapped.start.meet", self.all_arrived(first)?);
         let ready = self.base().own(self.base().layout().ready);
-        order!(
-            "mapped.start.release<ready",
-            // RELEASE: the register's state is undefined; a peer that knew us to be up might hold
-            // it.
-            point!(
-                "mapped.start.release",
-                self.machine().release_at_start(self.machine().core())
-            ),
-            order!(
-                "mapped.start.clear<ready",
-                {
-                    self.mail.clear_rings();
-                    self.clear_slots();
-                },
-                {
-                    // DRAIN: before `ready`: no peer may find words of an earlier run.
-                    point!("mapped.start.drain", self.machine().drain());
-                    self.machine().store_u32(ready, self.session);
-                }
-            )
-        );
+        order!("peers lock the register after `ready`": "mapped.start.release<ready",
+        point!(LOCK "the state of the register is undefined":
+            "mapped.start.release", self.machine().release_at_start(self.machine().core())),
+        order!("no peer stores to words that are cleared later": "mapped.start.clear<ready",
+            {
+                self.mail.clear_rings();
+                self.clear_slots();
+            },
+            {
+                point!(DRAIN "no peer finds words of an earlier run":
+                    "mapped.start.drain", self.machine().drain());
+                self.machine().store_u32(ready, self.session);
+            }
+        ));
         self.missing.set(None);
         Ok(())
     }

@@ -30,7 +30,7 @@
 use core::cell::Cell;
 
 use flagpost_hal::{Address, Machine, Region, Watch};
-use flagpost_link::{Rank, point};
+use flagpost_link::Rank;
 use flagpost_loadstore::{
     Atomics, Base,
     phase::WORDS,
@@ -163,11 +163,8 @@ impl Bells {
     /// Tells the owner of `rings` that the entry before ticket `behind` was stored.
     pub(crate) fn ring<M: Machine, A: Atomics<M>>(base: &Base<M, A>, rings: Region, behind: u32) {
         let at = base.layout().bell(rings, base.rank().get().into());
-        // BELL: G1.
-        point!(
-            "mapped.bells.ring",
-            base.machine().store_u8(at, bell(behind))
-        );
+        point!(NOTIFY "G1: the owner polls the bells only":
+            "mapped.bells.ring", base.machine().store_u8(at, bell(behind)));
     }
 
     /// Makes all of this rank's bells those of empty rings.
@@ -202,13 +199,10 @@ impl Bells {
             let loaded = if whole { WORDS } else { count };
             let bells = line.get_mut(..loaded).unwrap_or_default();
             base.machine().load_bytes(at, bells.as_flattened_mut());
-            // LISTEN: G1.
-            point!(
-                "mapped.bells.listen",
-                for (word, bells) in (from..behind).zip(bells) {
-                    self.hear(word.into(), u32::from_le_bytes(*bells));
-                }
-            );
+            point!(POLL "G1: a bell says that an entry was stored": "mapped.bells.listen",
+            for (word, bells) in (from..behind).zip(bells) {
+                self.hear(word.into(), u32::from_le_bytes(*bells));
+            });
         }
         self.polled.set(true);
     }

@@ -45,7 +45,7 @@
 use core::cell::Cell;
 
 use flagpost_hal::{Lines, Machine};
-use flagpost_link::{Rank, order, point};
+use flagpost_link::Rank;
 use flagpost_loadstore::{Atomics, Base};
 
 /// Pieces in the table.
@@ -370,31 +370,28 @@ impl Deferred {
             return;
         }
         let mut rings = self.of_pieces.take();
-        order!(
-            "mapped.deferred.place<tell",
-            {
-                self.store_pieces(base);
-                if all {
-                    for span in &self.spans {
-                        let (first, after) = span.take();
-                        let lines = base.lines(first, after.saturating_sub(first));
-                        if first < after {
-                            // WRITE BACK: D2, D3.
-                            point!(
-                                "mapped.deferred.write_back",
-                                base.machine().write_back(&[lines])
-                            );
-                        }
-                    }
-                    rings |= self.of_spans.take();
-                }
-                // DRAIN: D2, D3; and before the cache fetches them.
-                point!("mapped.deferred.drain", base.machine().drain());
-                self.invalidate_pieces(base);
-            },
-            tell(rings)
-        );
+        if all {
+            rings |= self.of_spans.take();
+        }
+        order!("data are in memory before producers hear so": "mapped.deferred.place<tell",
+            self.empty(base, all), tell(rings));
         self.note();
+    }
+
+    /// Brings the data of the table, or all data, to memory.
+    fn empty<M: Machine, A: Atomics<M>>(&self, base: &Base<M, A>, all: bool) {
+        self.store_pieces(base);
+        for span in self.spans.iter().filter(|_| all) {
+            let (first, after) = span.take();
+            let lines = base.lines(first, after.saturating_sub(first));
+            if first < after {
+                point!(WRITE_BACK "D2, D3: peers find the data in memory":
+                    "mapped.deferred.write_back", base.machine().write_back(&[lines]));
+            }
+        }
+        point!(DRAIN "D2, D3; and before the cache fetches the lines":
+            "mapped.deferred.drain", base.machine().drain());
+        self.invalidate_pieces(base);
     }
 
     /// Stores the bytes of the table in memory.
@@ -419,12 +416,8 @@ impl Deferred {
             let len = if is_dirty { 0 } else { piece.data().len() };
             base.lines(piece.start(), len as u32)
         });
-        // INVALIDATE: D1: what was fetched before the drain.
-        point!(
-            "mapped.deferred.invalidate",
-            base.machine()
-                .invalidate(lines.get(..all.len()).unwrap_or(&[]))
-        );
+        point!(INVALIDATE "D1: the lines were fetched too early": "mapped.deferred.invalidate",
+            base.machine().invalidate(lines.get(..all.len()).unwrap_or(&[])));
         self.count.set(0);
     }
 
@@ -442,8 +435,8 @@ impl Deferred {
     fn read_pieces(&self, start: u32, into: &mut [u8], cached: impl Fn(u32, &mut [u8])) {
         let end = start.saturating_add(into.len() as u32);
         let (mut at, mut rest) = (start, into);
-        // KEPT: D1.
-        while let Some(piece) = point!("mapped.deferred.read", self.first_piece(at, end); else None)
+        while let Some(piece) = point!(CHECK "D1: data that are kept are not in memory yet":
+            "mapped.deferred.read", self.first_piece(at, end); else None)
         {
             let before = piece.start().saturating_sub(at) as usize;
             let (through, others) = rest.split_at_mut_checked(before).unwrap_or_default();

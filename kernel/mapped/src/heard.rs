@@ -13,7 +13,7 @@
 //! owner has answered it.
 
 use flagpost_hal::Machine;
-use flagpost_link::{Rank, Refusal, point};
+use flagpost_link::{Rank, Refusal};
 use flagpost_loadstore::{Atomics, Mail as _};
 
 use crate::{
@@ -30,15 +30,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             return Ok(false);
         }
         if self.deferred.rings() == bit(to.get().into()) {
-            // WAIT: D2.
-            point!("mapped.heard.answer", self.await_heard(Some(to))?);
+            point!(WAIT "D2: what this rank has heard of is in memory":
+                "mapped.heard.answer", self.await_heard(Some(to))?);
             return Ok(true);
         }
-        // PLACE, WAIT: D2.
-        point!(
-            "mapped.mail.send.told",
-            self.place_before_telling(Some(to))?
-        );
+        point!(PLACE "D2: the target may read what this rank has taken":
+            "mapped.mail.send.told", self.place_before_telling(Some(to))?);
         Ok(false)
     }
 
@@ -49,10 +46,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         if !self.deferred.is_busy() {
             return Ok(());
         }
-        // PLACE: D2.
-        point!("mapped.deferred.tell", self.place_kept(Kept::All));
-        // WAIT: the same.
-        point!("mapped.heard.tell", self.await_heard(to)?);
+        point!(PLACE "D2: the other rank may read what this one has taken":
+            "mapped.deferred.tell", self.place_kept(Kept::All));
+        point!(WAIT "D2: what this rank has heard of is in memory":
+            "mapped.heard.tell", self.await_heard(to)?);
         Ok(())
     }
 
@@ -62,11 +59,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         if !self.deferred.is_busy() {
             return Ok(());
         }
-        // PLACE: D1, past the cache; and no producer waits for a rank that goes on getting.
-        point!("mapped.deferred.own", self.place_kept(Kept::All));
+        point!(PLACE "D1; and no producer waits for a rank that only gets":
+            "mapped.deferred.own", self.place_kept(Kept::All));
         if owner != self.base.rank() {
-            // WAIT: what this rank has heard of is in `owner`'s memory.
-            point!("mapped.heard.access", self.await_heard(None)?);
+            point!(WAIT "what this rank has heard of is in the owner's memory":
+                "mapped.heard.access", self.await_heard(None)?);
         }
         Ok(())
     }

@@ -48,6 +48,9 @@
 //! [NA]: crate#sources
 #![no_std]
 
+#[macro_use]
+extern crate flagpost_points;
+
 pub mod belled;
 pub mod bells;
 pub mod deferred;

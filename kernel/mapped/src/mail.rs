@@ -24,7 +24,7 @@
 use core::cell::Cell;
 
 use flagpost_hal::{Lines, Machine};
-use flagpost_link::{Arrival, Op, Rank, Refusal, point};
+use flagpost_link::{Arrival, Op, Rank, Refusal};
 use flagpost_loadstore::{
     Atomics, Base, Layout, Mail, Ring,
     announced::Announced,
@@ -239,8 +239,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
         let end = place.saturating_add(data.len() as u32);
         // Data that go to their place immediately must not come before older ones that have not.
         if !travels && !data.is_empty() && out.has_in_flight(place, end) {
-            // ORDER: of two puts of the same bytes.
-            point!("mapped.mail.send.placed", self.placed(Some(to))?);
+            point!(ORDER "of two puts of the same bytes the later one stays":
+                "mapped.mail.send.placed", self.placed(Some(to))?);
         }
         self.send_lines((to, out), (place, data), immediate, travels, op)
     }
@@ -269,8 +269,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
             return;
         }
         let rings = self.base.own_rings();
-        // READ: payload is placed although its notification cannot be taken.
-        point!("mapped.mail.attend.read", {
+        point!(PROGRESS "data do not wait for room in the queue": "mapped.mail.attend.read", {
             if let Ring::Bells { .. } = self.layout().ring() {
                 self.read_rung(rings);
             } else {
@@ -278,10 +277,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
                     .for_each(|(number, peer)| self.read_ring(rings, number, &peer.inbox));
             }
         });
-        // PLACE: a flush waits for it, and so does a producer that has heard of it.
-        point!("mapped.mail.attend.place", self.place_kept(Kept::All));
-        // ROOM: what is not taken any more is in the ring, and all the rest of it is free.
-        point!("mapped.mail.attend.room", {
+        point!(PLACE "a flush, or a producer that has heard of it, waits for it":
+            "mapped.mail.attend.place", self.place_kept(Kept::All));
+        point!(NOTIFY "what is taken is free for its producer": "mapped.mail.attend.room", {
             for (number, Peer { inbox, .. }) in self.inboxes() {
                 if inbox.owes_word() {
                     self.tell_counts(rings, number, inbox);
@@ -317,11 +315,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
 
     #[inline]
     fn has_settled(&self, _: bool) -> bool {
-        // DRAIN: stores that have arrived are in memory, which is where peers look.
-        point!("mapped.flush.drain", self.machine().drain());
-        // ACQUIRE: what is got behind it is not older than what was got before: a rank may wait for
-        // a word by gets.
-        point!("mapped.flush.acquire", self.machine().acquire());
+        point!(DRAIN "stores that have arrived are in memory, where peers look":
+            "mapped.flush.drain", self.machine().drain());
+        point!(ACQUIRE "gets after it are not older: a rank may wait for a word by gets":
+            "mapped.flush.acquire", self.machine().acquire());
         self.drained();
         self.in_flight.get() == 0
     }
@@ -372,12 +369,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     fn read_own(&self, start: u32, into: &mut [u8]) {
         self.deferred.read(start, into, |at, into| {
             self.machine().read(self.base.own(at), into);
-            // ORDER: a notification comes behind it: who is told may store there; to lines that are
-            // kept, when they are placed.
-            point!(
-                "mapped.read.order",
-                self.beside_kept(at, into.len() as u32, |_| self.stored())
-            );
+            point!(ORDER "a notification after it lets its receiver store there":
+                "mapped.read.order", self.beside_kept(at, into.len() as u32, |_| self.stored()));
         });
     }
 
@@ -390,7 +383,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
 
 impl<M: Machine, A: Atomics<M>, const PEERS: usize> Drop for LineMail<M, A, PEERS> {
     fn drop(&mut self) {
-        // PLACE: a flush waits for it.
-        point!("mapped.deferred.drop", self.place_kept(Kept::All));
+        point!(PLACE "a flush waits for it": "mapped.deferred.drop", self.place_kept(Kept::All));
     }
 }

@@ -45,7 +45,7 @@
 //! [NA]: crate#sources
 
 use flagpost_hal::{Address, Machine, Region};
-use flagpost_link::{Op, Rank, Refusal, order, point, site};
+use flagpost_link::{Op, Rank, Refusal};
 use flagpost_loadstore::{
     Atomics, Ring,
     announced::put_before,
@@ -88,8 +88,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         let mut sent = op.begun.get();
         loop {
             let rest = data.get(sent as usize..).filter(|_| travel).unwrap_or(&[]);
-            // The claim comes first: refused, nothing has changed.
-            let (ticket, lines) = order!(
+            let ((ticket, lines), ()) = order!("refused, nothing has moved":
                 "mapped.pairs.claim<data",
                 self.claim_lines(to, out, lines_of(rest.len()))?,
                 if !travel {
@@ -118,8 +117,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
         op.begun.set(0);
         if answers {
-            // PLACE: nothing waits for the next call.
-            point!("mapped.deferred.answered", self.place_kept(Kept::Pieces));
+            point!(PLACE "no call may follow that would do it":
+                "mapped.deferred.answered", self.place_kept(Kept::Pieces));
         }
         Ok(())
     }
@@ -140,14 +139,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             let at = self.layout().entry(rings, number, ticket, Self::ENTRY);
             self.machine().store_bytes(at, line.as_flattened());
         };
-        order!(
-            "mapped.pairs.send.drain<entry",
+        order!("data are in memory before the entry for them": "mapped.pairs.send.drain<entry",
             if self.unordered.take() {
-                // DRAIN: P1, P5: what was put, or read, before the entry that announces it.
-                point!("mapped.pairs.send.drain", self.machine().drain());
+                point!(DRAIN "P1, P5: what was put, or read, before the entry":
+                    "mapped.pairs.send.drain", self.machine().drain());
             },
-            store(ticket, head.pack(data, self.layout().lap(ticket)))
-        );
+            store(ticket, head.pack(data, self.layout().lap(ticket))));
         let mut next = ticket.wrapping_add(1);
         for data in data.get(DATA..).unwrap_or(&[]).chunks(LINE_DATA) {
             if next == after {
@@ -159,8 +156,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         if let Ring::Bells { .. } = self.layout().ring() {
             Bells::ring(&self.base, rings, after);
         }
-        // DRAIN: or the line might stay in this core's buffer for ever.
-        point!("mapped.pairs.send.leave", self.machine().drain());
+        point!(DRAIN "else the line might stay in this core's buffer for ever":
+            "mapped.pairs.send.leave", self.machine().drain());
         Ok(())
     }
 
@@ -200,8 +197,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         let word = self.machine().load_u32(at);
         out.hears_counts(word);
         let is_full = !out.has_room(least, self.layout().ring().entries());
-        // ROOM: P3.
-        if point!("mapped.pairs.room", is_full; else false) {
+        if point!(ROOM "P3: no line is written over before it is taken":
+            "mapped.pairs.room", is_full; else false)
+        {
             self.base.polled().note(at, word);
             return Err(Refusal::Full(to));
         }
@@ -222,16 +220,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         ticket: u32,
     ) -> Result<bool, Refusal> {
         let placed = |word: u32| out.is_placed(ticket, word);
-        // ACQUIRE: what is loaded after the flush is not older than it.
         let sites = [
-            site!("mapped.pairs.placed.poll<acquire"),
-            site!("mapped.pairs.placed.acquire"),
+            site!(ORDER "loaded before the acquire": "mapped.pairs.placed.poll<acquire"),
+            site!(ACQUIRE "what is loaded later is not older": "mapped.pairs.placed.acquire"),
         ];
         let word = self.base.poll_for(self.head_at(to)?, placed, sites);
-        let is_placed = point!("mapped.pairs.placed.wait", placed(word); else true);
+        let is_placed = point!(WAIT "the data are in their place when a flush returns":
+            "mapped.pairs.placed.wait", placed(word); else true);
         if !is_placed && out.must_ask() {
-            // ASK: lines that are kept in a cache are placed by nobody else's wish.
-            point!("mapped.pairs.ask", self.ask(to, out)?);
+            point!(NOTIFY "lines that a cache keeps are placed only if a producer asks":
+                "mapped.pairs.ask", self.ask(to, out)?);
         }
         Ok(is_placed)
     }
@@ -307,8 +305,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         inbox.reads(head.lines().wrapping_add(1));
         self.deferred.has_read(head.part, head.lines() > 0);
         if inbox.lags() || (head.part && head.len == 0) {
-            // PLACE: its producer asks, or counts would not tell what is placed.
-            point!("mapped.pairs.asked", self.place_kept(Kept::All));
+            point!(PLACE "its producer asks, or counts would not say what is placed":
+                "mapped.pairs.asked", self.place_kept(Kept::All));
         }
         Some(head)
     }
@@ -358,8 +356,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             let (data, others) = rest.split_at_checked(len).unwrap_or((rest, &[]));
             let of = (number, at.wrapping_sub(from));
             if !self.deferred.keep(&self.base, of, from, data, long) {
-                // PLACE: there is room for no more.
-                point!("mapped.deferred.full", self.place_kept(Kept::All));
+                point!(PLACE "there is room for no more":
+                    "mapped.deferred.full", self.place_kept(Kept::All));
                 self.deferred.keep(&self.base, of, from, data, long);
             }
             (at, rest) = (at.wrapping_add(len as u32), others);
@@ -382,10 +380,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             u32::from_le_bytes(line[0])
         };
         let here = |word: u32| is_of(word, phase);
-        // ACQUIRE: data must not be loaded earlier than the word that announces them.
         let sites = [
-            site!("mapped.pairs.take.poll<acquire"),
-            site!("mapped.pairs.take.acquire"),
+            site!(ORDER "loaded before the acquire": "mapped.pairs.take.poll<acquire"),
+            site!(ACQUIRE "data come after the word for them": "mapped.pairs.take.acquire"),
         ];
         if !here(self.base.poll_with(load, at, here, sites)) {
             return None;
@@ -395,7 +392,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             self.machine().load_bytes(at.plus(4), others);
         }
         for (number, word) in (0..).zip(line.map(u32::from_le_bytes)) {
-            if point!("mapped.pairs.whole", !here(word); else false) {
+            if point!(CHECK "a line may arrive in pieces":
+                "mapped.pairs.whole", !here(word); else false)
+            {
                 // Not here yet: it is what a waiting loop looks at.
                 self.base
                     .polled()
@@ -439,8 +438,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         if self.deferred.is_coming() {
             return;
         }
-        // PLACE: a flush waits for it.
-        point!("mapped.pairs.idle", self.place_kept(Kept::Pieces));
+        point!(PLACE "a flush waits for it": "mapped.pairs.idle", self.place_kept(Kept::Pieces));
         let half = self.layout().ring().entries().wrapping_shr(1).max(1);
         let sender = self.sender.get();
         if let Some(Peer { inbox, .. }) = self.peers.get(sender.index())

@@ -98,6 +98,8 @@
 #![no_std]
 
 extern crate alloc;
+#[macro_use]
+extern crate flagpost_points;
 
 mod answers;
 mod control;

@@ -10,7 +10,7 @@ use flagpost_hal::CoreId;
 use flagpost_hal::fabric::Fabric;
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
-    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, point,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width,
 };
 
 use crate::{
@@ -170,7 +170,8 @@ impl<F: Fabric> Networked<F> {
     /// Reads this rank's bytes, which no event tells of.
     fn read(&self, at: u32, into: &mut [u8]) {
         self.fabric.read(at, into);
-        point!("network.read.looked", self.looks.unwatched());
+        point!(POLL "it does not sleep while these bytes change":
+            "network.read.looked", self.looks.unwatched());
     }
 
     pub(crate) fn peer(&self, rank: Rank) -> Result<&Peer, Refusal> {
@@ -243,9 +244,8 @@ impl<F: Fabric> LocalMemory for Networked<F> {
             slots.resize(end, FIRST);
         }
         slots.iter_mut().skip(start).take(count).for_each(|slot| {
-            // All signals to former owners have been heard: their last barrier's fence waited for
-            // it.
-            point!("network.allocate_slots.clear", *slot = FIRST);
+            point!(CLEAR "all signals to former owners were heard before their last barrier":
+                "network.allocate_slots.clear", *slot = FIRST);
         });
         Ok(Slot(first))
     }
@@ -410,8 +410,8 @@ impl<F: Fabric> Access for Networked<F> {
     }
 
     fn fence(&self) -> Result<(), Refusal> {
-        // ORDER: this is what a fence is, on a network that orders nothing.
-        point!("network.fence.wait", self.kept(None)?);
+        point!(WAIT "this is what a fence is, on a network that orders nothing":
+            "network.fence.wait", self.kept(None)?);
         Ok(())
     }
 
@@ -419,7 +419,8 @@ impl<F: Fabric> Access for Networked<F> {
         if let Some(rank) = to {
             self.peer(rank)?;
         }
-        point!("network.flush.wait", self.kept(to)?);
+        point!(WAIT "accesses are in their place when a flush returns":
+            "network.flush.wait", self.kept(to)?);
         Ok(())
     }
 }
@@ -450,14 +451,15 @@ impl<F: Fabric> Telling for Networked<F> {
         if full() {
             self.look();
         }
-        // ROOM: I sent what it has room for.
-        if point!("network.put_immediate.room", full(); else false) && !peer.lost.get() {
+        if point!(ROOM "I sent no more than the target has room for":
+            "network.put_immediate.room", full(); else false)
+            && !peer.lost.get()
+        {
             return Err(Refusal::Full(to));
         }
         if !self.fabric.orders_puts() {
-            // ORDER: what was put before is found behind this one, and what was told before comes
-            // before it.
-            point!("network.put_immediate.flush", self.settled(Some(to))?);
+            point!(ORDER "puts and notifications before this one are found after it":
+                "network.put_immediate.flush", self.settled(Some(to))?);
         }
         self.begin_put(to, peer, at, data, Some(user))?;
         count(&peer.sent, 1);

@@ -7,7 +7,6 @@
 use core::cell::Cell;
 
 use flagpost_hal::fabric::{Fabric, Watched};
-use flagpost_link::point;
 
 /// Words that are remembered. A loop that looks at more only gives time to others.
 const WORDS: usize = 4;
@@ -79,8 +78,8 @@ impl Looks {
         let watched = self.words.each_ref().map(Cell::get);
         let count = self.count.take();
         let (any, unwatched) = (self.any.take(), self.unwatched.take());
-        // LOOK: what an event has changed since it was looked at may be what was waited for.
-        let handled = point!("network.relax.handled", self.handled.take(); else false);
+        let handled = point!(POLL "an event since the last poll may be the one that was waited for":
+            "network.relax.handled", self.handled.take(); else false);
         // Where nothing was looked at, there is nothing to wait for.
         if handled || unwatched || !any && count == 0 {
             return fabric.pause();

@@ -4,7 +4,7 @@
 
 use flagpost_hal::CoreId;
 use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Work};
-use flagpost_link::{Amo, Op, Rank, Refusal, point};
+use flagpost_link::{Amo, Op, Rank, Refusal};
 
 use crate::{
     Networked,
@@ -111,12 +111,8 @@ impl<F: Fabric> Networked<F> {
             peer.unconfirmed.set(false);
             return Ok(());
         }
-        // CONFIRM: no event tells of a put that was not confirmed.
-        point!(
-            "network.confirm",
-            self.begin_confirmed(to, None)?;
-            else peer.unconfirmed.set(false)
-        );
+        point!(CHECK "no event says that an unconfirmed put has arrived":
+            "network.confirm", self.begin_confirmed(to, None)?; else peer.unconfirmed.set(false));
         Ok(())
     }
 
@@ -152,12 +148,8 @@ impl<F: Fabric> Networked<F> {
             return;
         }
         let immediate = Some(Said::Credits(taken).pack());
-        // CREDIT: it may wait for it; if the network refuses, whatever looks next tries again.
-        let told = point!(
-            "network.progress.credit",
-            self.begin_untold(to, peer, 0, &[], immediate).is_ok();
-            else true
-        );
+        let told = point!(NOTIFY "the peer may wait for it": "network.progress.credit",
+            self.begin_untold(to, peer, 0, &[], immediate).is_ok(); else true);
         if told {
             peer.taken.set(0);
         } else {
@@ -322,8 +314,8 @@ impl<F: Fabric> Networked<F> {
             Answer::Waiting => Err(Refusal::Busy(to)),
             Answer::Cell(old, expected) => {
                 self.forget(op);
-                // COMPARE: somebody else may have changed it in between.
-                let swapped = point!("network.update.compare", expected == Some(old); else expected.is_some());
+                let swapped = point!(CHECK "another rank may have changed it in between":
+                    "network.update.compare", expected == Some(old); else expected.is_some());
                 if swapped {
                     return self.tell(old);
                 }

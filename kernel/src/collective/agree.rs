@@ -7,7 +7,7 @@
 use core::cell::Cell;
 
 use bytemuck::{Pod, Zeroable};
-use flagpost_link::{Link, Op, Rank, point};
+use flagpost_link::{Link, Op, Rank};
 
 use super::{Half, Rows, Step};
 use crate::{Error, World};
@@ -116,11 +116,8 @@ impl<L: Link> World<'_, L> {
                         .retry(|| link.put(step.to, key, place(step), bytemuck::bytes_of(&said)))?;
                     placed.set(1);
                 }
-                // ORDER: G3: what was heard before the signal that announces it.
-                point!(
-                    "collective.agree.fence",
-                    self.wait().retry(|| link.fence())?
-                );
+                point!(ORDER "G3: what was heard comes before the signal for it":
+                    "collective.agree.fence", self.wait().retry(|| link.fence())?);
             } else {
                 let mut theirs = Heard::zeroed();
                 let into = bytemuck::bytes_of_mut(&mut theirs);
@@ -132,10 +129,10 @@ impl<L: Link> World<'_, L> {
         if !agreement.complete {
             self.collectives.gather.run(self, Rows::All, exchange)?;
         }
-        // BUDGET: a repeated call goes on behind this: nobody else does these rounds again.
-        point!("collective.agree.heard", agreement.complete = true);
-        // I2: nobody may write the scratch memory again before everybody has read.
-        point!("collective.agree.barrier", self.order_and_gather()?);
+        point!(ONCE "a call that continues does not do these rounds again":
+            "collective.agree.heard", agreement.complete = true);
+        point!(WAIT "I2: scratch memory is written again after all have read":
+            "collective.agree.barrier", self.order_and_gather()?);
         Ok(agreement.heard.get().odd_one(agreement.own))
     }
 }

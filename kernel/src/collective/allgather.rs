@@ -4,7 +4,7 @@
 //! there too early.
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Op, Rank, order, point};
+use flagpost_link::{Key, Link, Op, Rank};
 
 use super::{Call, Half, Rows, Step, check_element};
 use crate::{Error, World};
@@ -50,8 +50,7 @@ impl<L: Link> World<'_, L> {
         if state.phase.get() == 0 {
             self.spread(key, bytemuck::bytes_of(&mine))?;
         }
-        order!(
-            "collective.allgather.read<barrier",
+        order!("I2: peers may write there after the barrier": "collective.allgather.read<barrier",
             if state.phase.get() == 0 {
                 for rank in (0..self.size()).map(Rank::new) {
                     let mut element = mine;
@@ -62,13 +61,11 @@ impl<L: Link> World<'_, L> {
                     }
                     each(rank, element);
                 }
-                // BUDGET: a repeated call goes on behind this: once all are in the barrier, peers
-                // may write there again.
-                point!("collective.allgather.read", state.phase.set(1));
+                point!(ONCE "peers may write there once all are in the barrier":
+                    "collective.allgather.read", state.phase.set(1));
             },
-            // I2: nobody may write here again before everybody has read.
-            point!("collective.allgather.barrier", self.order_and_gather()?)
-        );
+            point!(WAIT "I2: scratch memory is written again after all have read":
+                "collective.allgather.barrier", self.order_and_gather()?));
         state.phase.set(0);
         Ok(())
     }
@@ -149,11 +146,8 @@ impl<L: Link> World<'_, L> {
             // BUDGET: a repeated call puts the rest only.
             placed.set(done.saturating_add(run));
         }
-        // ORDER: G2: elements before the signal that announces them.
-        point!(
-            "collective.allgather.fence",
-            self.wait().retry(|| link.fence())?
-        );
+        point!(ORDER "G2: elements come before the signal for them":
+            "collective.allgather.fence", self.wait().retry(|| link.fence())?);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! chunk.
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Op, Rank, point};
+use flagpost_link::{Link, Op, Rank};
 
 use super::{Call, ELEMENT, check_element};
 use crate::{Error, World};
@@ -81,8 +81,8 @@ impl<L: Link> World<'_, L> {
                         .retry(|| link.put(to, key, place(self.rank()), part))?;
                     placed.set(u32::from(distance).saturating_add(1));
                 }
-                // WAIT: G4: all have put.
-                point!("collective.alltoall.arrive", self.order_and_gather()?);
+                point!(WAIT "G4: all have put":
+                    "collective.alltoall.arrive", self.order_and_gather()?);
                 placed.set(0);
                 Ok(())
             })?;
@@ -95,8 +95,8 @@ impl<L: Link> World<'_, L> {
                 }
                 Ok(())
             })?;
-            // I2: nobody may write the scratch memory again before everybody has read.
-            point!("collective.alltoall.barrier", self.order_and_gather()?);
+            point!(WAIT "I2: scratch memory is written again after all have read":
+                "collective.alltoall.barrier", self.order_and_gather()?);
             Ok(())
         })
     }

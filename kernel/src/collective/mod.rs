@@ -66,7 +66,7 @@ pub(crate) use agree::Agreement;
 
 use core::{cell::Cell, fmt, ops::Range};
 
-use flagpost_link::{Key, Link, Rank, Refusal, Slot, order, point};
+use flagpost_link::{Key, Link, Rank, Refusal, Slot};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
@@ -211,11 +211,8 @@ impl Collectives {
     fn once(&self, number: u8, step: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         if self.phase.get() == number {
             step()?;
-            // BUDGET: a repeated call goes on behind this.
-            point!(
-                "collective.once.behind",
-                self.phase.set(number.saturating_add(1))
-            );
+            point!(ONCE "a call that continues begins after this phase":
+                "collective.once.behind", self.phase.set(number.saturating_add(1)));
         }
         Ok(())
     }
@@ -353,11 +350,9 @@ impl Rounds {
             let from = link.rank().ahead(size.saturating_sub(distance), size);
             if sends && !self.signalled.get() {
                 let number = next(&self.told, round);
-                order!(
-                    "collective.round.send<signal",
+                order!("G2: elements precede the signal": "collective.round.send<signal",
                     exchange(step, Half::Send)?,
-                    world.wait().retry(|| link.signal(step.to, slot, number))?
-                );
+                    world.wait().retry(|| link.signal(step.to, slot, number))?);
                 advance(&self.told, round);
                 self.signalled.set(true);
             }
@@ -377,17 +372,14 @@ impl Rounds {
                     }
                     Ok(None)
                 };
-                order!(
-                    "collective.round.wait<receive",
-                    point!(
-                        "collective.round.wait",
-                        world.wait().until(poll, || Timeout {
-                            waiting: Waiting::Collective,
-                            missing: Missing::one(from),
-                        },)?
-                    ),
-                    exchange(step, Half::Receive)?
-                );
+                let late = || Timeout {
+                    waiting: Waiting::Collective,
+                    missing: Missing::one(from),
+                };
+                order!("elements come after the signal for them": "collective.round.wait<receive",
+                    point!(WAIT "the peer has sent": "collective.round.wait",
+                        world.wait().until(poll, late)?),
+                    exchange(step, Half::Receive)?);
                 advance(&self.heard, round);
             }
             self.signalled.set(false);
@@ -492,12 +484,8 @@ impl<L: Link> World<'_, L> {
 
     /// [`barrier`](World::barrier), as a part of another call.
     pub(crate) fn order_and_gather(&self) -> Result<(), Error> {
-        // ORDER: G1: once, before the first signal, is enough: later rounds add nothing. A rank
-        // that is alone sends no signal, and has its puts in memory all the same.
-        point!(
-            "collective.barrier.fence",
-            self.wait().retry(|| self.link().fence())?
-        );
+        point!(ORDER "G1: once, before the first signal, is enough: later rounds add nothing":
+            "collective.barrier.fence", self.wait().retry(|| self.link().fence())?);
         self.gather()
     }
 
@@ -513,27 +501,18 @@ impl<L: Link> World<'_, L> {
             waiting: Waiting::StartUp,
             missing: Missing::one(missing.get()),
         };
-        // ORDER: what has come before this rank is up is of an earlier session.
-        point!(
-            "collective.meet.open",
-            self.wait().taking().until(
-                || match self.link().connect(self.rank()) {
-                    Err(Refusal::NotReady(rank)) => {
-                        missing.set(rank);
-                        Ok(None)
-                    }
-                    result => Ok(Some(result?)),
-                },
-                late
-            )?
-        );
+        point!(WAIT "what came before is of an earlier session": "collective.meet.open",
+            self.wait().taking().until(|| match self.link().connect(self.rank()) {
+                Err(Refusal::NotReady(rank)) => {
+                    missing.set(rank);
+                    Ok(None)
+                }
+                result => Ok(Some(result?)),
+            }, late)?);
         let connect = |step: Step, half: Half| {
             if half == Half::Send {
-                // ORDER: who starts up clears the words that we are about to store to.
-                point!(
-                    "collective.meet.connect",
-                    self.wait().retry(|| self.link().connect(step.to))?
-                );
+                point!(WAIT "a rank that starts clears the words that this one stores to":
+                    "collective.meet.connect", self.wait().retry(|| self.link().connect(step.to))?);
             }
             Ok(())
         };

@@ -6,7 +6,7 @@
 use core::ops::Range;
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Op, Rank, point};
+use flagpost_link::{Link, Op, Rank};
 
 use super::{Call, ELEMENT, Half, Rows, Step, check_element, rounds};
 use crate::{Error, World};
@@ -45,8 +45,8 @@ impl<L: Link> World<'_, L> {
             state.in_chunks(len, most as usize, |range| {
                 let part = bytes.get_mut(range).unwrap_or(&mut []);
                 state.once(0, || self.hand_down(root, part))?;
-                // I2: nobody may write the scratch memory again before everybody has read.
-                point!("collective.broadcast.barrier", self.order_and_gather()?);
+                point!(WAIT "I2: scratch memory is written again after all have read":
+                    "collective.broadcast.barrier", self.order_and_gather()?);
                 Ok(())
             })
         })
@@ -94,8 +94,8 @@ impl<L: Link> World<'_, L> {
         self.attempt(Call::Reduce { root, element, len }, || {
             state.in_chunks(data.len(), most, |range| {
                 state.once(0, || self.pass_up(root, place, part(data, range), &mut op))?;
-                // I2.
-                point!("collective.reduce.barrier", self.order_and_gather()?);
+                point!(WAIT "I2: scratch memory is written again after all have read":
+                    "collective.reduce.barrier", self.order_and_gather()?);
                 Ok(())
             })
         })
@@ -132,8 +132,8 @@ impl<L: Link> World<'_, L> {
                 let part = part(data, range);
                 state.once(0, || self.pass_up(ROOT, place, part, &mut op))?;
                 state.once(1, || self.hand_down(ROOT, bytemuck::cast_slice_mut(part)))?;
-                // I2.
-                point!("collective.allreduce.barrier", self.order_and_gather()?);
+                point!(WAIT "I2: scratch memory is written again after all have read":
+                    "collective.allreduce.barrier", self.order_and_gather()?);
                 Ok(())
             })
         })
@@ -160,11 +160,8 @@ impl<L: Link> World<'_, L> {
                     self.wait().retry(|| link.put(step.to, key, 0, part))?;
                     placed.set(1);
                 }
-                // ORDER: G4: the data before the signal that announces them.
-                point!(
-                    "collective.broadcast.fence",
-                    self.wait().retry(|| link.fence())?
-                );
+                point!(ORDER "G4: data come before the signal for them":
+                    "collective.broadcast.fence", self.wait().retry(|| link.fence())?);
             } else {
                 link.get(self.rank(), key, 0, part, &Op::new())?;
             }
@@ -193,11 +190,8 @@ impl<L: Link> World<'_, L> {
                         .retry(|| link.put(step.to, key, at, bytemuck::cast_slice(part)))?;
                     placed.set(1);
                 }
-                // ORDER: G4: the data before the signal that announces them.
-                point!(
-                    "collective.reduce.fence",
-                    self.wait().retry(|| link.fence())?
-                );
+                point!(ORDER "G4: data come before the signal for them":
+                    "collective.reduce.fence", self.wait().retry(|| link.fence())?);
                 return Ok(());
             }
             for element in part.iter_mut() {

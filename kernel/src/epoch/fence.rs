@@ -44,7 +44,7 @@ use core::marker::PhantomData;
 
 use bitflags::bitflags;
 use bytemuck::Pod;
-use flagpost_link::{Link, Rank, order, point};
+use flagpost_link::{Link, Rank};
 
 use crate::{
     Budget, Error, Unfinished, Window,
@@ -177,22 +177,18 @@ impl<L: Link> Turn<'_, '_, L> {
         core.exposed.set(core.all());
         if self.phase == Phase::Publish {
             if !self.has(Assert::NO_STORE) {
-                // PUBLISH: G2; and no dirty line is left to travel over puts. With NO_SUCCEED, too:
-                // the refresh would lose it, and the next fence may say that nothing was stored
-                // since this one.
-                point!("fence.publish", core.publish(core.all())?);
+                // With NO_SUCCEED, too: the refresh would lose it, and the next fence may say that
+                // nothing was stored since this one.
+                point!(PUBLISH "G2; and no dirty line travels over later puts":
+                    "fence.publish", core.publish(core.all())?);
             }
             self.phase = Phase::Flush;
         }
-        order!(
-            "fence.flush<meet",
+        order!("G1: accesses are complete before peers hear so": "fence.flush<meet",
             if self.phase == Phase::Flush {
                 if !self.has(Assert::NO_PRECEDE) {
-                    // FLUSH: G1: before peers are told.
-                    point!(
-                        "fence.flush",
-                        world.wait().retry(|| world.link().flush(None))?
-                    );
+                    point!(FLUSH "G1: this rank's accesses are complete":
+                        "fence.flush", world.wait().retry(|| world.link().flush(None))?);
                 }
                 self.phase = Phase::Meet;
             },
@@ -201,16 +197,16 @@ impl<L: Link> Turn<'_, '_, L> {
                     .assert
                     .contains(Assert::NO_PRECEDE | Assert::NO_SUCCEED)
                 {
-                    // WAIT: G1, G3.
-                    point!("fence.meet", world.attempt(call, || world.gather())?);
+                    point!(WAIT "G1, G3: all ranks have come":
+                        "fence.meet", world.attempt(call, || world.gather())?);
                 }
                 self.phase = Phase::Refresh;
             }
         );
         if self.phase == Phase::Refresh {
             if !self.has(Assert::NO_PRECEDE) && !self.before.contains(Assert::NO_PUT) {
-                // REFRESH: G1: behind the barrier.
-                point!("fence.refresh", core.refresh(core.all())?);
+                point!(REFRESH "G1: after the barrier old copies are dropped":
+                    "fence.refresh", core.refresh(core.all())?);
             }
             self.phase = Phase::Done;
         }

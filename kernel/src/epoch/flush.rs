@@ -22,7 +22,7 @@
 //! [foMPI]: crate#sources
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Rank, order, point};
+use flagpost_link::{Link, Rank};
 
 use super::lock::{Lock, fast};
 use crate::{
@@ -72,8 +72,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     #[track_caller]
     pub fn flush(&self, target: Rank) -> Result<(), Error> {
         tries!(self.core().world);
-        // FLUSH: that is all.
-        point!("flush.place", {
+        point!(FLUSH "a flush is this and nothing else": "flush.place", {
             if fast::flush(self, target) {
                 return Ok(());
             }
@@ -103,11 +102,8 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
 
     fn place(&self, target: Option<Rank>) -> Result<(), Error> {
         let world = self.core().world;
-        // FLUSH: as it takes longer, and of all targets.
-        point!(
-            "flush.place.wait",
-            world.wait().retry(|| world.link().flush(target))?
-        );
+        point!(FLUSH "the long way, and of all targets":
+            "flush.place.wait", world.wait().retry(|| world.link().flush(target))?);
         Ok(())
     }
 }
@@ -142,13 +138,11 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
         if core.is_exposed(core.all()) {
             return Err(Error::Exposed);
         }
-        order!(
-            "flush.sync.publish<refresh",
-            // PUBLISH: before dirty lines are dropped.
-            point!("flush.sync.publish", core.publish(core.all())?),
-            // REFRESH: what peers have put.
-            point!("flush.sync.refresh", core.refresh(core.all())?)
-        );
+        order!("dirty lines are not dropped": "flush.sync.publish<refresh",
+            point!(PUBLISH "peers find what this rank has stored":
+                "flush.sync.publish", core.publish(core.all())?),
+            point!(REFRESH "this rank finds what peers have put":
+                "flush.sync.refresh", core.refresh(core.all())?));
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Amo, Key, Link, Op, Pending, Width, point};
+use flagpost_link::{Amo, Key, Link, Op, Pending, Width};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 

@@ -59,7 +59,7 @@
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Key, Link, Pending, Place, Rank, point};
+use flagpost_link::{Amo, Key, Link, Pending, Place, Rank};
 
 use super::{awaited::Awaited, threshold::CountRequest};
 use crate::{

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Rank, point};
+use flagpost_link::{Link, Rank};
 
 use super::{
     Tag,

@@ -9,7 +9,7 @@
 
 use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Link, Rank, order, point};
+use flagpost_link::{Link, Rank};
 
 use super::{Tag, fast};
 use crate::{

@@ -38,7 +38,7 @@
 use core::ops::Range;
 
 use bytemuck::Pod;
-use flagpost_link::{Link, order, point};
+use flagpost_link::Link;
 
 use super::{Counter, Signal, awaited::Awaited};
 use crate::{

@@ -6,7 +6,7 @@
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
-use flagpost_link::{Link, order, point};
+use flagpost_link::Link;
 
 use super::{
     Counter,

@@ -4,7 +4,7 @@
 //! the same element.
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Op, Pending, Refusal, Width, order};
+use flagpost_link::{Amo, Link, Op, Pending, Refusal, Width};
 
 use super::{
     accumulate::{change, copy},

@@ -72,7 +72,7 @@
 //! # }
 //! ```
 
-use flagpost_link::{Link, Pending, Refusal, order, point};
+use flagpost_link::{Link, Pending, Refusal};
 
 use super::{
     layout::BUFFER,

@@ -1,6 +1,6 @@
 //! How an access tells its target of itself, once its arguments have been checked.
 
-use flagpost_link::{Amo, Key, Link, Op, Rank, Refusal, Width, point};
+use flagpost_link::{Amo, Key, Link, Op, Rank, Refusal, Width};
 
 /// A notice whose arguments have been checked.
 #[derive(Copy, Clone, Debug)]

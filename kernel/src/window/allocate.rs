@@ -9,7 +9,7 @@
 )]
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Place, point};
+use flagpost_link::{Key, Link, Place};
 
 use super::{Core, Options, Piece, Pieces, Window, cell};
 use crate::{
@@ -213,9 +213,8 @@ impl<'w, L: Link> World<'w, L> {
     /// Clears a new piece, through the cache: what it holds of these bytes is then right as well.
     pub(super) fn zero(&self, key: Key, bytes: u32) -> Result<(), Error> {
         const ZEROS: [u8; 64] = [0; 64];
-        // REFRESH: the cache may hold clean lines of what this memory was, cells perhaps, which
-        // were stored past it.
-        point!("window.zero.refresh", self.link().refresh(key, 0, bytes)?);
+        point!(REFRESH "the cache may hold lines of what this memory was":
+            "window.zero.refresh", self.link().refresh(key, 0, bytes)?);
         let mut offset = 0_u32;
         while offset < bytes {
             let step = bytes.saturating_sub(offset).min(ZEROS.len() as u32);
@@ -223,8 +222,8 @@ impl<'w, L: Link> World<'w, L> {
             self.link().write_local(key, offset, zeros)?;
             offset = offset.saturating_add(step);
         }
-        // PUBLISH: peers read zeros, and no dirty line is left to travel over their puts.
-        point!("window.zero.publish", self.link().publish(key, 0, bytes)?);
+        point!(PUBLISH "peers read zeros, and no dirty line travels over puts":
+            "window.zero.publish", self.link().publish(key, 0, bytes)?);
         Ok(())
     }
 }
@@ -339,29 +338,21 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         if core.abandoned.get() && !core.left.get() {
             return Err(Error::EpochAbandoned);
         }
-        // PUBLISH: no dirty line is left to be evicted over what this memory becomes, nor of a
-        // former attempt.
-        point!("window.free.publish", core.publish(core.all())?);
+        point!(PUBLISH "no dirty line travels over what this memory becomes":
+            "window.free.publish", core.publish(core.all())?);
         if !core.left.get() {
-            // ORDER: nobody reuses memory that somebody still accesses.
             let (world, call) = (core.world, Call::FreeWindow(core.id));
-            point!(
-                "window.free.barrier",
-                world.attempt(call, || world.order_and_gather())?
-            );
+            point!(WAIT "memory that a rank still accesses is not used again":
+                "window.free.barrier", world.attempt(call, || world.order_and_gather())?);
             core.left.set(true);
             core.abandoned.set(true);
         }
-        // LOOK: the next window of this number must not be told of what was meant for this one; and
-        // what travelled with notifications is in its place then.
-        point!("window.free.unmatched", self.all_matched()?);
+        point!(CHECK "the next window of this number does not get this one's notifications":
+            "window.free.unmatched", self.all_matched()?);
         if let Pieces::Table { .. } = core.pieces {
-            // REFRESH: behind that: its owner reads what peers have put.
             let link = core.world.link();
-            point!(
-                "window.free.refresh",
-                link.refresh(core.key, core.base, core.bytes)?
-            );
+            point!(REFRESH "its owner reads what peers have put":
+                "window.free.refresh", link.refresh(core.key, core.base, core.bytes)?);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Key, Link, Rank, point};
+use flagpost_link::{Key, Link, Rank};
 
 use super::{Kind, counters::Counters, passive::Passive};
 use crate::{
@@ -262,9 +262,9 @@ impl<'w, L: Link> Core<'w, L> {
         };
         match self.model {
             Model::Separate => Ok(self.spans(lines).try_for_each(publish)?),
-            // ORDER: own stores, which went past the cache, before whatever tells peers of them.
             Model::Unified => {
-                point!("window.unified.fence", world.wait().retry(|| link.fence())?);
+                point!(ORDER "stores that went past the cache come before what notifies of them":
+                    "window.unified.fence", world.wait().retry(|| link.fence())?);
                 Ok(())
             }
         }

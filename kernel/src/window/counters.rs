@@ -4,7 +4,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Width, point};
+use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Width};
 
 use super::Core;
 use crate::{Error, World};
@@ -50,9 +50,9 @@ impl Coming<'_> {
     /// Clears this rank's counters of `window`, and waits for all ranks.
     pub(crate) fn hear<L: Link>(&mut self, world: &World<'_, L>, window: u16) -> Result<(), Error> {
         if let (Ok(Taken { key, count, .. }), false) = (self.taken, self.cleared) {
-            // CLEAR: G2: what this memory was.
             let bytes = count.saturating_mul(CELL);
-            point!("counters.set.clear", world.clear_cells(key, bytes)?);
+            point!(CLEAR "G2: the cells hold what this memory was":
+                "counters.set.clear", world.clear_cells(key, bytes)?);
             self.cleared = true;
         }
         // Not 0 but for a failure.

@@ -10,7 +10,7 @@
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Place, Rank, point};
+use flagpost_link::{Link, Place, Rank};
 
 use super::{Core, Memory, Options, Piece, Pieces, Window, allocate::bit, cell, core::TABLE};
 use crate::{
@@ -185,14 +185,9 @@ impl<'w, L: Link> World<'w, L> {
         );
         claimed.set(true);
         self.windows.set(self.windows.get() | bit(id));
-        // PUBLISH: peers read what the memory holds, and no dirty line is left to travel over their
-        // puts.
         let Piece { key, bytes, .. } = piece;
-        let published = point!(
-            "window.create.publish",
-            self.link().publish(key, base, bytes);
-            else Ok(())
-        );
+        let published = point!(PUBLISH "peers read it, and no dirty line travels over puts":
+            "window.create.publish", self.link().publish(key, base, bytes); else Ok(()));
         if let Err(refusal) = published {
             self.discard(&core, &sync);
             return Err(refusal.into());

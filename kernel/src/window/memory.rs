@@ -5,7 +5,7 @@
 use core::cell::Cell;
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Place, point};
+use flagpost_link::{Key, Link, Place};
 
 use super::Piece;
 use crate::{Error, Unfinished, World};
@@ -120,11 +120,8 @@ impl<'w, L: Link> Memory<'w, L> {
 
     fn clean(&self) -> Result<(), Error> {
         self.free_part::<u8>(0, 0)?;
-        // PUBLISH: no dirty line is left to be evicted over what this memory becomes.
-        point!(
-            "window.memory.release.publish",
-            self.world.link().publish(self.key, 0, self.bytes)?
-        );
+        point!(PUBLISH "no dirty line travels over what this memory becomes":
+            "window.memory.release.publish", self.world.link().publish(self.key, 0, self.bytes)?);
         Ok(())
     }
 

@@ -35,7 +35,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use flagpost_explore::{Chip, Setting, cases, late, preset_settings_of, program, settings};
-use flagpost_link::mutant;
+use flagpost_points::{break_point, reached, record};
 use flagpost_sim::{Config, End, Oracle, Preset, Profile, Report, Schedule, Sim};
 use serde_json::{Value, json};
 
@@ -277,7 +277,7 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     let mut known: Vec<Known> = Vec::new();
     let mut of_case: BTreeMap<Key, BTreeSet<&'static str>> = BTreeMap::new();
     let mut runs = 0;
-    mutant::record(true);
+    record(true);
     let late = |setting: Setting| (setting.chip == KINDEST).then(|| Known::new(setting, true));
     let presets = cases().flat_map(preset_settings_of);
     let presets = presets.filter(|setting| is_hunted_on(setting.chip));
@@ -297,10 +297,10 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
         of_case
             .entry(key(&setting.setting))
             .or_default()
-            .extend(mutant::reached());
+            .extend(reached());
         known.push(setting);
     }
-    mutant::record(false);
+    record(false);
     let all: BTreeSet<&str> = of_case.values().flatten().copied().collect();
     for point in &arguments.points {
         if !all.contains(&**point) {
@@ -357,10 +357,10 @@ fn recorded(point: &str, which: &str, listed: &[String]) -> Outcome {
         return lapsed(format!("there is no run {which}"));
     };
     let mut sim = Sim::new(known.config.clone());
-    mutant::record(true);
+    record(true);
     let report = known.run(&mut sim, seed);
-    mutant::record(false);
-    let reached = mutant::reached();
+    record(false);
+    let reached = reached();
     if let Some(name) = reached
         .iter()
         .find(|name| !listed.iter().any(|known| known == *name))
@@ -377,9 +377,9 @@ fn recorded(point: &str, which: &str, listed: &[String]) -> Outcome {
             ..lapsed(format!("{which} fails with no point broken, too"))
         };
     }
-    mutant::break_point(Some(point));
+    break_point(Some(point));
     let report = known.run(&mut sim, seed);
-    mutant::break_point(None);
+    break_point(None);
     match how(&report.end) {
         Some(_) => Outcome::new(killed(point, &known, 1, &report)),
         None if !reached.contains(&point) => lapsed(format!("{which} does not reach it")),
@@ -389,7 +389,7 @@ fn recorded(point: &str, which: &str, listed: &[String]) -> Outcome {
 
 /// Breaks `point` on this thread and looks for a schedule that notices.
 fn hunt(point: &str, settings: &[Known], schedules: u64) -> Outcome {
-    mutant::break_point(Some(point));
+    break_point(Some(point));
     let mut runs = 0;
     let mut first = 0;
     let settings: Vec<&Known> = settings
@@ -402,7 +402,7 @@ fn hunt(point: &str, settings: &[Known], schedules: u64) -> Outcome {
             let (more, killer) = known.hunt(first..end.min(first.saturating_add(left)));
             runs += more;
             if let Some(report) = killer {
-                mutant::break_point(None);
+                break_point(None);
                 let seed = report.config.seed;
                 let whole = known.run(&mut Sim::new(known.config.clone()), seed);
                 let error = (!whole.is_done()).then(|| fails_unbroken(known, seed, &whole));
@@ -414,7 +414,7 @@ fn hunt(point: &str, settings: &[Known], schedules: u64) -> Outcome {
         }
         first = end;
     }
-    mutant::break_point(None);
+    break_point(None);
     Outcome::new(
         json!({"is": "result", "point": point, "killed": false, "schedules": runs, "settings": settings.len()}),
     )
@@ -482,9 +482,9 @@ fn replay(point: Option<&String>, which: &str) -> bool {
         std::process::exit(2);
     };
     let mut sim = Sim::new(known.config.clone());
-    mutant::break_point(point.map(String::as_str));
+    break_point(point.map(String::as_str));
     let report = known.run(&mut sim, seed);
-    mutant::break_point(None);
+    break_point(None);
     println!("{report}");
     report.is_done()
 }

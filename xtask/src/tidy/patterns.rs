@@ -34,8 +34,8 @@ patterns! {
     STRUCTURE = r"(?m)^(?:#|\||[*-] |[A-Z]?\d+\. |\n\n)";
     /// The end of a sentence.
     SENTENCE = r"[.!?]\)?(?:\s|$)";
-    /// A comment that belongs to the mutation point below it.
-    TAGGED = r"^[A-Z]{3,}[A-Z, ]*: ";
+    /// A mutation point, up to its reason.
+    REASON = r#"\b(?:point|order|site)!\(\s*(?:[A-Z_]+\s+)?"([^"]*)":"#;
 
     /// A link with its target in place, and the definition of one.
     LINK = r"\]\(<?([^)\s>]+)>?\)";

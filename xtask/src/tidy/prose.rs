@@ -1,8 +1,11 @@
 //! Finding what people read: comments in Rust files, and prose in Markdown files.
 //!
 //! Each file becomes *lines*, for rules about lines, and *blocks*, for rules about text. A block is
-//! a run of comment lines of one kind, or a whole Markdown document. Its text has no comment marks,
-//! and its code blocks are empty lines, so that line numbers still count.
+//! a run of comment lines of one kind, the reason of a mutation point, or a whole Markdown
+//! document. Its text has no comment marks, and its code blocks are empty lines, so that line
+//! numbers still count.
+
+use super::patterns::REASON;
 
 /// What a line is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub(super) struct Line {
 pub(super) struct Block {
     /// The number of the first line.
     first: usize,
-    /// `//`, `///` or `//!`; empty in Markdown.
+    /// `//`, `///` or `//!`; a quote for a reason; empty in Markdown.
     pub(super) mark: &'static str,
     pub(super) text: String,
     /// `text` with full stops in place of code spans.
@@ -79,6 +82,11 @@ impl Prose {
             };
             for run in comments.chunk_by(together) {
                 prose.add(run[0].0, run.iter().map(|&(_, line)| line));
+            }
+            for reason in REASON.captures_iter(text).filter_map(|point| point.get(1)) {
+                let number = text[..reason.start()].matches('\n').count() + 1;
+                let line = (number, reason.as_str(), whole[number - 1]);
+                prose.add("\"", std::iter::once(line));
             }
         } else {
             return None;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::patterns::{
-    BEHIND, ELSEWHERE, ERRORS, HEADLESS, NEXT, OWN, SENTENCE, STRUCTURE, TAGGED, pattern,
+    BEHIND, ELSEWHERE, ERRORS, HEADLESS, NEXT, OWN, SENTENCE, STRUCTURE, pattern,
 };
 use super::prose::Prose;
 
@@ -71,7 +71,6 @@ pub(super) fn check(file: &str, prose: &Prose) -> Vec<(usize, String)> {
             let what = format!("\"{}\": write {instead}", words.join(" "));
             found.push((block.line(at), what));
         };
-        let source = source && !(block.mark == "//" && TAGGED.is_match(&block.text));
         if page || source || file.ends_with("src/lib.rs") && block.mark == "//!" {
             for (pattern, instead) in &*AVOIDED {
                 for hit in pattern.find_iter(&block.masked) {
@@ -179,10 +178,25 @@ mod tests {
     fn all_comments_of_the_kernel_are_read() {
         let source = "//! So many.\n\n/// A unit.\nfn f() {\n    // It goes\n    // on.\n}\n";
         assert_eq!(kernel(source), ["1: So many", "5: goes on"]);
-        // What belongs to a mutation point, and code, is read elsewhere.
         assert_eq!(
-            kernel("// ORDER: at once.\n// ```text\n// Who\n// ```\n"),
+            kernel("// ```text\n// Who\n// ```\nf(\"at once\");\n"),
             [""; 0]
+        );
+    }
+
+    #[test]
+    fn reasons_of_mutation_points_are_read() {
+        let points = "point!(DRAIN \"it goes on behind it\": \"a\", own());\n\
+                      order!(\"all at once\":\n\"b\", f(), g());\n\
+                      lock(to, site!(WAIT\n    \"Who has it\": \"c\"));\n";
+        assert_eq!(
+            kernel(points),
+            ["1: behind", "1: goes on", "2: at once", "5: Who"]
+        );
+        let long = format!("point!(WAIT \"{}it\":\n\"a\", f());\n", "word ".repeat(20));
+        assert_eq!(
+            Tree::findings(&[("kernel/src/a.rs", &long)]),
+            ["kernel/src/a.rs:1: 117 columns with a comment, at most 100: wrap the line"]
         );
     }
 

@@ -34,7 +34,7 @@
 //! [foMPI]: crate#sources
 
 use flagpost_hal::{Address, Coherence as _, UncachedMemory as _};
-use flagpost_link::{Amo, Rank, Refusal, Width, point, site};
+use flagpost_link::{Amo, Rank, Refusal, Width};
 
 use crate::{Atomics as _, LoadStore, Mail, layout::UPDATE};
 
@@ -61,16 +61,16 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// A cell was changed in one step, and held `old`.
     #[inline(always)]
     pub(crate) fn changed<T>(&self, old: T) -> T {
-        // ACQUIRE: G3. With the lock, taking it has done so.
-        point!("mapped.cells.change.acquire", self.machine().acquire());
+        point!(ACQUIRE "G3; where there is a lock, taking it has done so":
+            "mapped.cells.change.acquire", self.machine().acquire());
         old
     }
 
     /// Before a cell is changed, by whichever means: somebody may wait for it.
     #[inline(always)]
     pub(crate) fn before_changing(&self) -> Result<(), Refusal> {
-        // PLACE, WAIT: D2 of `deferred`.
-        point!("mapped.cells.change.told", self.mail.before_telling(None)?);
+        point!(PLACE "D2 of `deferred`: a rank may wait for the cell":
+            "mapped.cells.change.told", self.mail.before_telling(None)?);
         Ok(())
     }
 
@@ -117,13 +117,15 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             return Ok(self.changed(old));
         }
         self.base().looked();
-        let held = self.base().lock(to, site!("mapped.cells.change.lock"))?;
+        let site = site!(LOCK "nobody else changes the cell": "mapped.cells.change.lock");
+        let held = self.base().lock(to, site)?;
         let old = self.load_cell(at, width);
         let new = amo.apply(old);
         if new != old {
             self.store_cell(at, width, new);
         }
-        self.base().unlock(held, site!("mapped.cells.change.drain"));
+        let site = site!(DRAIN "the next holder loads the new value": "mapped.cells.change.drain");
+        self.base().unlock(held, site);
         Ok(old)
     }
 
@@ -143,8 +145,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             return Err(bad);
         }
         let bytes = buffer.get_mut(..len).ok_or(bad)?;
-        // PLACE, WAIT: D2 of `deferred`.
-        point!("mapped.cells.bytes.told", self.mail.before_telling(None)?);
+        point!(PLACE "D2 of `deferred`: a rank may poll these bytes":
+            "mapped.cells.bytes.told", self.mail.before_telling(None)?);
         self.base().looked();
         if W::Atomics::NATIVE && (place & 3).saturating_add(len as u32) <= 4 {
             let (word, at) = (place & !3, (place & 3) as usize);
@@ -174,7 +176,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             self.base().change_two_words(to, region.at(long), new)?;
             return Ok(());
         }
-        let held = self.base().lock(to, site!("mapped.cells.update.lock"))?;
+        let site = site!(LOCK "nobody else changes the bytes": "mapped.cells.update.lock");
+        let held = self.base().lock(to, site)?;
         self.machine().load_bytes(region.at(place), bytes);
         let mut changed = buffer;
         let changed = changed.get_mut(..len).ok_or(bad)?;
@@ -182,7 +185,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         if changed != buffer.get(..len).ok_or(bad)? {
             self.machine().store_bytes(region.at(place), changed);
         }
-        self.base().unlock(held, site!("mapped.cells.update.drain"));
+        let site = site!(DRAIN "the next holder loads the new bytes": "mapped.cells.update.drain");
+        self.base().unlock(held, site);
         Ok(())
     }
 
@@ -191,10 +195,9 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         place: u32,
         arrived: impl Fn(u32) -> bool,
     ) -> Result<Option<u32>, Refusal> {
-        // ACQUIRE: G2.
         let sites = [
-            site!("mapped.cells.watch.poll<acquire"),
-            site!("mapped.cells.watch.acquire"),
+            site!(ORDER "loaded before the acquire": "mapped.cells.watch.poll<acquire"),
+            site!(ACQUIRE "G2: what it announces comes after it": "mapped.cells.watch.acquire"),
         ];
         let value = self
             .base()

@@ -1,11 +1,8 @@
 //! The lock that guards the words of one owner, for a read-modify-write of them.
 
 use flagpost_hal::{CoreId, Held, Machine};
-use flagpost_link::{
-    Rank, Refusal, lock_point,
-    mutant::{Guard, Site},
-    order, point,
-};
+use flagpost_link::{Rank, Refusal};
+use flagpost_points::{Guard, Site};
 
 use crate::{Atomics, Base};
 
@@ -13,22 +10,14 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// Takes `owner`'s lock, for one read-modify-write of words that `owner` owns.
     pub fn lock(&self, owner: Rank, site: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
         let core = CoreId::new(owner.get());
-        let held = point!(
-            "mapped.lock.take<acquire",
-            {
-                let held = lock_point!(site, self.machine().try_lock(core));
-                if held.is_some() {
-                    // ACQUIRE: the words must not be loaded earlier than the lock was taken.
-                    point!("mapped.lock.acquire", self.machine().acquire());
-                }
-                held
-            };
-            // For the proof only: acquired first, and others have the lock in between.
-            else {
-                self.machine().acquire();
-                lock_point!(site, self.machine().try_lock(core))
+        let held = point!(ORDER "the acquire comes after the lock": "mapped.lock.take<acquire", {
+            let held = lock_point!(site, self.machine().try_lock(core));
+            if held.is_some() {
+                point!(ACQUIRE "words are not loaded earlier than the lock was taken":
+                    "mapped.lock.acquire", self.machine().acquire());
             }
-        );
+            held
+        }; else self.acquired_before_lock(core, site));
         held.ok_or_else(|| {
             self.polled().note_unknown();
             Refusal::Locked(owner)
@@ -37,13 +26,10 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
 
     /// Frees a lock after the stores it protects.
     pub fn unlock(&self, held: Guard<Held<'_, M>>, drain: Site) {
-        order!(
-            "mapped.unlock.drain<release",
-            // DRAIN: the next holder must load what this one stored. `retire` and `post` also
-            // promise that what came before is ordered before what comes after; this is where it
-            // is.
+        // `retire` and `post` also promise that what came before is ordered before what comes
+        // after; this is where it is.
+        order!("the next holder loads what this one stored": "mapped.unlock.drain<release",
             point!(drain, self.machine().drain()),
-            drop(held)
-        );
+            drop(held));
     }
 }

@@ -1,7 +1,7 @@
 //! Loads of words that a loop waits for: each is noted in [`poll`](super::poll).
 
 use flagpost_hal::{Address, Machine};
-use flagpost_link::{mutant::Site, point};
+use flagpost_points::Site;
 
 use crate::{Atomics, Base};
 
@@ -17,7 +17,8 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// other words.
     #[inline]
     pub fn looked(&self) {
-        point!("mapped.poll.looked", self.polled().looked());
+        point!(POLL "it does not sleep while other bytes change":
+            "mapped.poll.looked", self.polled().looked());
     }
 
     /// [`poll`](Self::poll), and acquires if what was waited for has `arrived`: what the word
@@ -39,27 +40,16 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         arrived: impl FnOnce(u32) -> bool,
         [order, acquire]: [Site; 2],
     ) -> u32 {
-        point!(
-            order,
-            {
-                let value = load();
-                let arrived = arrived(value);
-                if arrived {
-                    self.polled().note_arrived(at, value);
-                    // ACQUIRE: behind the load of the word.
-                    point!(acquire, self.machine().acquire());
-                } else {
-                    self.polled().note(at, value);
-                }
-                value
-            };
-            // For the proof only: acquired first, whatever arrives in between.
-            else {
-                self.machine().acquire();
-                let value = load();
+        point!(order, {
+            let value = load();
+            let arrived = arrived(value);
+            if arrived {
+                self.polled().note_arrived(at, value);
+                point!(acquire, self.machine().acquire());
+            } else {
                 self.polled().note(at, value);
-                value
             }
-        )
+            value
+        }; else self.acquired_before_load(load, at))
     }
 }

@@ -20,3 +20,5 @@ pub mod look;
 pub mod match_vector;
 pub mod poll;
 pub mod slots;
+#[cfg(mutants)]
+mod wrong;

@@ -41,7 +41,7 @@
 use flagpost_hal::{
     Address, Coherence as _, CoreId, MessageBuffer as _, Region, Topology as _, UncachedMemory as _,
 };
-use flagpost_link::{Link as _, Place, Rank, Refusal, Slot, point, site};
+use flagpost_link::{Link as _, Place, Rank, Refusal, Slot};
 
 use crate::{LoadStore, Mail, layout::SLOTS, link::take};
 
@@ -154,8 +154,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     /// The inverse of `take_slots`.
     pub(crate) fn give_back_slots(&self, first: Slot) {
-        // DRAIN: own stores to them do not come over what this memory becomes.
-        point!("mapped.slots.withdraw.drain", self.machine().drain());
+        point!(DRAIN "this rank's stores do not come over what this memory becomes":
+            "mapped.slots.withdraw.drain", self.machine().drain());
         let (heap, start) = if W::COHERENT && first.0 & OF_PAIRS != 0 {
             let line = (first.0 & !OF_PAIRS).wrapping_shr(PAIRED.trailing_zeros());
             (&self.memory, line.saturating_mul(Self::LINE))
@@ -188,11 +188,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     pub(crate) fn signal_slot(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
         let at = self.slot_at(to, slot)?;
-        // PLACE, WAIT: D2 of `deferred`.
-        point!(
-            "mapped.slots.signal.told",
-            self.mail.before_telling(Some(to))?
-        );
+        point!(PLACE "D2 of `deferred`: the owner waits for its slot":
+            "mapped.slots.signal.told", self.mail.before_telling(Some(to))?);
         self.machine().store_u32(at, FIRST.wrapping_add(value));
         self.mail.stored();
         Ok(())
@@ -201,10 +198,9 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     pub(crate) fn slot_reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal> {
         let at = self.slot_at(self.rank(), slot)?;
         let reached = |now: u32| (now.wrapping_sub(FIRST.wrapping_add(value)) as i32) >= 0;
-        // ACQUIRE: G1: what was announced must not be loaded earlier than the slot.
         let sites = [
-            site!("mapped.slots.reached.poll<acquire"),
-            site!("mapped.slots.reached.acquire"),
+            site!(ORDER "loaded before the acquire": "mapped.slots.reached.poll<acquire"),
+            site!(ACQUIRE "G1: what it announces comes after it": "mapped.slots.reached.acquire"),
         ];
         Ok(reached(self.base().poll_for(at, reached, sites)))
     }

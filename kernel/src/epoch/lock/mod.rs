@@ -106,7 +106,7 @@ mod words;
 use core::marker::PhantomData;
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Rank, order, point};
+use flagpost_link::{Link, Rank};
 
 use crate::{
     Budget, Error, Unfinished, Window,
@@ -387,13 +387,11 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
         self.words.obtain()?;
         let core = self.words.core;
         if self.owns() {
-            // PUBLISH: stores from before the lock; REFRESH: G2. In this order: dirty lines are not
-            // dropped.
-            order!(
-                "lock.own.publish<refresh",
-                point!("lock.own.publish", core.publish(core.all())?),
-                point!("lock.own.refresh", core.refresh(core.all())?)
-            );
+            order!("dirty lines are not dropped": "lock.own.publish<refresh",
+                point!(PUBLISH "stores from before the lock are not lost":
+                    "lock.own.publish", core.publish(core.all())?),
+                point!(REFRESH "G2: this rank finds what earlier holders have put":
+                    "lock.own.refresh", core.refresh(core.all())?));
         }
         self.words.hand_over();
         core.passive.got();
@@ -410,20 +408,18 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
             return Ok(());
         }
         if self.phase == Phase::Held {
-            order!(
-                "lock.unlock.flush<release",
+            order!("G2: accesses end before the next holder's": "lock.unlock.flush<release",
                 {
                     let to = (self.words.kind != Kind::All).then_some(self.words.target());
-                    // FLUSH: G2.
-                    point!("lock.unlock.flush", {
+                    point!(FLUSH "G2: this rank's accesses are complete": "lock.unlock.flush", {
                         let link = world.link();
                         if !fast::flush_before_release(link) {
                             world.wait().retry(|| link.flush(to))?;
                         }
                     });
                     if self.owns() {
-                        // PUBLISH: G2, for own stores.
-                        point!("lock.unlock.publish", core.publish(core.all())?);
+                        point!(PUBLISH "G2: so are this rank's stores to its piece":
+                            "lock.unlock.publish", core.publish(core.all())?);
                     }
                 },
                 {

@@ -28,7 +28,7 @@
 //! # Source
 //! Mellor-Crummey and Scott 1991; leaving it early as in Scott and Scherer 2001.
 
-use flagpost_link::{Amo, Link, Rank, point};
+use flagpost_link::{Amo, Link, Rank};
 
 use super::words::{Step as WordStep, Words};
 use crate::{Error, Missing, Timeout, Waiting, window::cell};
@@ -172,10 +172,9 @@ impl<L: Link> Words<'_, '_, L> {
                 }
                 Place::Ready => {
                     let none = Amo::Swap(0);
-                    // CLEAR: who was next the last time.
-                    point!("lock.queue.clear", {
-                        self.queue_step(me, cell::NEXT, none, Step::Clear)?;
-                    }; else self.queue.done(Step::Clear, 0));
+                    point!(CLEAR "the rank that was next the last time is forgotten":
+                        "lock.queue.clear", _ = self.queue_step(me, cell::NEXT, none, Step::Clear)?;
+                        else self.queue.done(Step::Clear, 0));
                 }
                 Place::Clear => {
                     let last = Amo::Swap(cell_of(me));
@@ -186,10 +185,8 @@ impl<L: Link> Words<'_, '_, L> {
                     self.queue_step(before, cell::NEXT, next, Step::Tell)?;
                 }
                 Place::Waiting(before) => {
-                    // WAIT: I2.
-                    point!("lock.queue.wait", {
-                        self.watch(in_line(before), |turn| turn == COME)?;
-                    });
+                    point!(WAIT "I2: the rank before this one has left":
+                        "lock.queue.wait", _ = self.watch(in_line(before), |turn| turn == COME)?);
                     self.queue.0 = Place::First;
                 }
                 _ => return Ok(()),

@@ -5,7 +5,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Amo, Link, Op, Rank, Width, point};
+use flagpost_link::{Amo, Link, Op, Rank, Width};
 
 use super::{Kind, queue::Queue};
 use crate::{
@@ -178,10 +178,10 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     #[inline(always)]
     pub(crate) fn done(&mut self, step: Step, old: u32) {
         match step {
-            // TAKE: an exclusive one takes a free word only.
             Step::Take(free)
                 if self.is_exclusive()
-                    && point!("lock.exclusive.take", old != free; else false) =>
+                    && point!(LOCK "an exclusive lock takes a free word only":
+                        "lock.exclusive.take", old != free; else false) =>
             {
                 self.blocked = Some(Word::Local);
                 Self::note_readers(self.core, Word::Local, old & (READERS | WANT));
@@ -214,8 +214,9 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             Step::Tell(word) => wants(self.core, word).set(Want::No),
             Step::Register => {
                 self.registered = true;
-                // BACK OFF: others have locked all pieces.
-                if point!("lock.exclusive.all", old & ALL != 0; else false) {
+                if point!(LOCK "others have locked all pieces: it backs off":
+                    "lock.exclusive.all", old & ALL != 0; else false)
+                {
                     self.blocked = Some(Word::Global);
                     Self::note_readers(self.core, Word::Global, old & (ALL | WANT));
                 }
@@ -381,11 +382,10 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         self.conclude()?;
         match self.kind {
             Kind::Shared => self.share(Word::Local, |word| word & WRITER == 0),
-            // WAIT: while others have exclusive locks.
-            Kind::All => self.share(
-                Word::Global,
-                |word| point!("lock.all.exclusive", word & !WANT < EXCLUSIVE; else true),
-            ),
+            Kind::All => self.share(Word::Global, |word| {
+                point!(WAIT "others have exclusive locks":
+                    "lock.all.exclusive", word & !WANT < EXCLUSIVE; else true)
+            }),
             Kind::Exclusive => self.exclude(),
             // One that has exclusive locks waits for no queue: its first may wait for one of all,
             // and that for this rank.
@@ -412,9 +412,9 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     #[inline(never)]
     fn give_way(core: &Core<'w, L>) {
         let aside = &core.passive.aside;
-        // ASIDE: else readers could follow each other for ever.
-        if aside.get() == Aside::No && point!("lock.shared.aside", !is_steadfast(core); else false)
-        {
+        let asks = point!(LOCK "else readers could follow each other for ever":
+            "lock.shared.aside", !is_steadfast(core); else false);
+        if aside.get() == Aside::No && asks {
             aside.set(Aside::Asks);
         }
     }
@@ -423,8 +423,10 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     /// writer comes in between. It gives way to a writer that waits already, once.
     fn share(&mut self, word: Word, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
         let (rank, cell, turns) = self.place(word);
-        // WAIT: a piece that is locked exclusively.
-        let is_free = |word| point!("lock.shared.wait", is_free(word); else true);
+        let is_free = |word| {
+            point!(WAIT "another rank has an exclusive lock":
+            "lock.shared.wait", is_free(word); else true)
+        };
         let core = self.core;
         let aside = &core.passive.aside;
         loop {
@@ -437,12 +439,13 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                     let less = Amo::Add(u32::MAX.into());
                     self.step(rank, cell, less, Step::Aside)?;
                 }
-                // It has got another lock since an attempt that ran out of its budget.
-                Aside::Until(_) if point!("lock.shared.back", is_steadfast(core); else false) => {
-                    aside.set(Aside::Been);
-                }
                 Aside::Until(before) => {
-                    self.until(rank, turns, |turns| turns != before)?;
+                    // After an attempt that ran out of its budget.
+                    let waits = point!(LOCK "a rank that has got another lock stands aside no more":
+                        "lock.shared.back", !is_steadfast(core); else true);
+                    if waits {
+                        self.until(rank, turns, |turns| turns != before)?;
+                    }
                     aside.set(Aside::Been);
                 }
                 Aside::No | Aside::Been if !self.taken => {
@@ -474,8 +477,9 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 self.await_turn(word)?;
                 self.blocked = None;
             }
-            // REGISTER: no lock of all pieces while there is an exclusive one.
-            if point!("lock.exclusive.register", !self.is_registered(); else false) {
+            if point!(LOCK "all pieces are not locked while one is exclusively":
+                "lock.exclusive.register", !self.is_registered(); else false)
+            {
                 let add = Amo::Add(EXCLUSIVE.into());
                 self.step(MASTER, cell::GLOBAL, add, Step::Register)?;
                 continue;
@@ -500,10 +504,10 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     fn want(&mut self, word: Word) -> Result<(), Error> {
         if wants(self.core, word).get() == Want::Due {
             let (rank, cell, _) = self.place(word);
-            // WANT: else readers could follow each other for ever.
-            point!("lock.exclusive.want", {
-                self.step(rank, cell, Amo::Or(WANT.into()), Step::Want(word))?;
-            }; else wants(self.core, word).set(Want::No));
+            let want = Amo::Or(WANT.into());
+            point!(LOCK "else readers could follow each other for ever":
+                "lock.exclusive.want", _ = self.step(rank, cell, want, Step::Want(word))?;
+                else wants(self.core, word).set(Want::No));
         }
         Ok(())
     }
@@ -565,16 +569,13 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         let (rank, cell, turns) = self.place(word);
         if wants(self.core, word).get() == Want::Mine {
             let rest = Amo::And((!WANT).into());
-            // BACK: else new readers would stand aside for nobody.
-            point!("lock.exclusive.unwant", {
-                self.step(rank, cell, rest, Step::Unwant(word))?;
-            }; else wants(self.core, word).set(Want::Ended));
+            point!(LOCK "else new readers would stand aside for nobody":
+                "lock.exclusive.unwant", _ = self.step(rank, cell, rest, Step::Unwant(word))?;
+                else wants(self.core, word).set(Want::Ended));
         }
         if wants(self.core, word).get() == Want::Ended {
-            // TELL: those that stand aside wait for it.
-            point!("lock.exclusive.tell", {
-                self.step(rank, turns, Amo::Add(1), Step::Tell(word))?;
-            });
+            point!(NOTIFY "readers that stand aside wait for it":
+                "lock.exclusive.tell", _ = self.step(rank, turns, Amo::Add(1), Step::Tell(word))?);
         }
         wants(self.core, word).set(Want::No);
         Ok(())
@@ -599,10 +600,9 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
         if self.registered {
             let less = Amo::Add(EXCLUSIVE.wrapping_neg().into());
-            // BACK: else nobody could lock all pieces any more.
-            point!("lock.exclusive.unregister", {
-                self.step(MASTER, cell::GLOBAL, less, Step::Unregister)?;
-            }; else self.registered = false);
+            point!(LOCK "else nobody could lock all pieces any more":
+                "lock.exclusive.unregister", _ = self.step(MASTER, cell::GLOBAL, less, Step::Unregister)?;
+                else self.registered = false);
         }
         Ok(())
     }
@@ -663,10 +663,8 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                     Amo::Add(self.core.passive.mark.wrapping_neg().into()),
                 ),
             };
-            // RELEASE: others wait for it.
-            point!("lock.release.word", {
-                self.step(self.target(), cell, amo, Step::Leave)?;
-            }; else self.taken = false);
+            point!(LOCK "others wait for the word": "lock.release.word",
+                _ = self.step(self.target(), cell, amo, Step::Leave)?; else self.taken = false);
         }
         if !self.is_exclusive() {
             self.core.passive.aside.set(Aside::No);

@@ -2,10 +2,13 @@
 //! access to a target waits for its post. `complete` orders the puts, and then tells each target.
 //! [`Access`] has a drawing of an epoch's life.
 
+#[cfg(mutants)]
+mod wrong;
+
 use core::{cell::Cell, marker::PhantomData};
 
 use bytemuck::Pod;
-use flagpost_link::{Gone, Link, Rank, Refusal, point};
+use flagpost_link::{Gone, Link, Rank, Refusal};
 
 use super::{Side, Strategy, no_post};
 use crate::{
@@ -110,8 +113,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Reach<'w, L> for Access<'_, 'w, T,
         if !targets.ranks().contains(&target) {
             return Err(Error::NotInGroup(target));
         }
-        // WAIT: G3.
-        point!("pscw.access.await_post", side.await_post(target); else Ok(()))
+        point!(WAIT "G3: the target has posted":
+            "pscw.access.await_post", side.await_post(target); else Ok(()))
     }
 }
 
@@ -157,10 +160,8 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
         {
             return Ok(true);
         }
-        // The target may be waiting for room in our ring before it posts.
-        point!("pscw.has_posted.progress", {
-            world.progress();
-        });
+        point!(PROGRESS "the target may wait for room here before it posts":
+            "pscw.has_posted.progress", _ = world.progress());
         Ok(false)
     }
 
@@ -178,11 +179,8 @@ impl<'e, 'w, T: Pod, L: Link, S: Strategy<'w, L>> Access<'e, 'w, T, L, S> {
     pub fn await_posts(&self) -> Result<(), Error> {
         called!(self.ending.side.core.world);
         for &target in self.ending.targets.ranks() {
-            // WAIT: for each of them.
-            point!(
-                "pscw.await_posts.wait",
-                self.ending.side.await_post(target)?
-            );
+            point!(WAIT "each target has posted":
+                "pscw.await_posts.wait", self.ending.side.await_post(target)?);
         }
         Ok(())
     }
@@ -294,58 +292,40 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     }
 
     fn tell_all(&mut self) -> Result<(), Error> {
+        point!(ORDER "I1: all posts are retired before a target hears of the end":
+            "pscw.complete.retire<tell", self.retired_before_told()?;
+            else self.told_before_retired()?);
+        Ok(())
+    }
+
+    fn retired_before_told(&mut self) -> Result<(), Error> {
         let Side { core, sync } = self.side;
         let (world, link) = (core.world, core.world.link());
-        // I1: all posts are retired before any target is told.
-        point!(
-            "pscw.complete.retire<tell",
-            {
-                for &target in self.targets.rest(self.retired) {
-                    // WAIT: the target expects this rank behind its post. One that is lost does not
-                    // post any more.
-                    let posted = point!(
-                        "pscw.complete.await_post",
-                        self.side.await_post(target);
-                        else Ok(())
-                    );
-                    self.lost.note(target, posted)?;
-                    world.wait().retry(|| sync.retire(link, target))?;
-                    // BUDGET: going on retires no newer post.
-                    point!("pscw.complete.retired", self.retired = self.retired.wrapping_add(1));
-                }
-                // ORDER: G1: the puts before what announces them. Where a rank is lost, the puts to
-                // all others have come to their places.
-                let order = || match sync.order(link) {
-                    Err(Refusal::PeerLost(rank)) => {
-                        self.lost.keep(rank);
-                        Ok(())
-                    }
-                    other => other,
-                };
-                point!("pscw.complete.order", world.wait().retry(order)?);
-                for &target in self.targets.rest(self.told) {
-                    let complete = || sync.complete(link, target);
-                    self.side
-                        .tell(target, &mut self.lost, Waiting::RingSpace, complete)?;
-                    // BUDGET: going on tells nobody twice.
-                    point!("pscw.complete.told", self.told = self.told.wrapping_add(1));
-                }
-            };
-            // For the proof only: told first, posts retired after it.
-            else {
-                for &target in self.targets.ranks() {
-                    self.side.await_post(target)?;
-                }
-                for &target in self.targets.rest(self.told) {
-                    world.wait().retry(|| sync.complete(link, target))?;
-                    self.told = self.told.saturating_add(1);
-                }
-                for &target in self.targets.rest(self.retired) {
-                    world.wait().retry(|| sync.retire(link, target))?;
-                    self.retired = self.retired.saturating_add(1);
-                }
+        for &target in self.targets.rest(self.retired) {
+            let posted = point!(WAIT "the target expects this rank after its post":
+                "pscw.complete.await_post", self.side.await_post(target); else Ok(()));
+            self.lost.note(target, posted)?;
+            world.wait().retry(|| sync.retire(link, target))?;
+            point!(ONCE "a call that continues retires no newer post":
+                "pscw.complete.retired", self.retired = self.retired.wrapping_add(1));
+        }
+        // Where a rank is lost, the puts to all others have reached their places.
+        let order = || match sync.order(link) {
+            Err(Refusal::PeerLost(rank)) => {
+                self.lost.keep(rank);
+                Ok(())
             }
-        );
+            other => other,
+        };
+        point!(ORDER "G1: the puts come before what announces them":
+            "pscw.complete.order", world.wait().retry(order)?);
+        for &target in self.targets.rest(self.told) {
+            let complete = || sync.complete(link, target);
+            self.side
+                .tell(target, &mut self.lost, Waiting::RingSpace, complete)?;
+            point!(ONCE "a call that continues notifies nobody twice":
+                "pscw.complete.told", self.told = self.told.wrapping_add(1));
+        }
         Ok(())
     }
 }

@@ -22,7 +22,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Rank, Refusal, Slot, Slots, point};
+use flagpost_link::{Link, Rank, Refusal, Slot, Slots};
 
 use super::Strategy;
 use crate::{Error, Group, Missing, World, arena::RankSet};
@@ -127,17 +127,14 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
     fn retire(&self, _: &L, target: Rank) -> Result<(), Refusal> {
         let number = Self::count(self.accessed, target).wrapping_add(1);
         Self::set(self.accessed, target, number);
-        // ORDER: the next epoch waits for the next post.
-        point!(
-            "pscw.epoch_slots.forget",
-            self.admitted.remove(target.get())
-        );
+        point!(ORDER "the next epoch waits for the next post":
+            "pscw.epoch_slots.forget", self.admitted.remove(target.get()));
         Ok(())
     }
 
     fn order(&self, link: &L) -> Result<(), Refusal> {
-        // ORDER: the puts are in memory before the slots that announce them.
-        point!("pscw.epoch_slots.fence", link.fence()?);
+        point!(ORDER "the puts are in memory before the slots that announce them":
+            "pscw.epoch_slots.fence", link.fence()?);
         Ok(())
     }
 

@@ -10,7 +10,7 @@
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Refusal, order, point};
+use flagpost_link::{Link, Refusal};
 
 use super::{Side, Strategy, access::Lost, transient};
 use crate::{Budget, Error, Group, Ranks, Timeout, Unfinished, Waiting, Window, window::Lines};
@@ -234,34 +234,37 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     fn tell(&mut self) -> Result<(), Error> {
         let Side { core, sync } = self.side;
         let link = core.world.link();
-        order!(
-            "pscw.post.open<tell",
-            {
-                if self.phase == Phase::New {
-                    core.open(&core.exposure_open)?;
-                    core.exposed.set(self.lines);
-                    self.phase = Phase::Publish;
-                }
-                if self.phase == Phase::Publish {
-                    // PUBLISH: I3, G2.
-                    point!("pscw.post.publish", core.publish(core.exposed.get())?);
-                    self.phase = Phase::Expect;
-                }
-                if self.phase == Phase::Expect {
-                    // I2: before the first post.
-                    point!("pscw.post.expect", sync.expect(link, &self.origins)?);
-                    self.phase = Phase::Tell;
-                }
-            },
+        order!("an origin that hears of the post accesses the piece": "pscw.post.open<tell",
+            self.expose()?,
             for &origin in self.origins.rest(self.told) {
                 let nth = self.told;
                 let post = move || sync.post(link, origin, nth);
                 self.side.tell(origin, &mut self.lost, S::FULL, post)?;
-                // BUDGET: a further call tells the rest only.
-                point!("pscw.post.told", self.told = self.told.wrapping_add(1));
+                point!(ONCE "a further call notifies the rest only":
+                    "pscw.post.told", self.told = self.told.wrapping_add(1));
             }
         );
         self.lost.report(link)
+    }
+
+    fn expose(&mut self) -> Result<(), Error> {
+        let Side { core, sync } = self.side;
+        if self.phase == Phase::New {
+            core.open(&core.exposure_open)?;
+            core.exposed.set(self.lines);
+            self.phase = Phase::Publish;
+        }
+        if self.phase == Phase::Publish {
+            point!(PUBLISH "I3, G2: no dirty line travels over later puts":
+                "pscw.post.publish", core.publish(core.exposed.get())?);
+            self.phase = Phase::Expect;
+        }
+        if self.phase == Phase::Expect {
+            point!(ORDER "I2: completions are expected before the first post":
+                "pscw.post.expect", sync.expect(core.world.link(), &self.origins)?);
+            self.phase = Phase::Tell;
+        }
+        Ok(())
     }
 }
 
@@ -373,10 +376,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     pub fn test(&mut self) -> Result<bool, Error> {
         called!(self.side.core.world);
         let world = self.side.core.world;
-        // An origin may be waiting for room in our ring before it completes.
-        point!("pscw.test.progress", {
-            world.progress();
-        });
+        point!(PROGRESS "an origin may wait for room here before it completes":
+            "pscw.test.progress", _ = world.progress());
         let completed = |this: &mut Self| Ok(transient(this.completed())?.then_some(()));
         if !self.done
             && world
@@ -404,30 +405,25 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        let core = self.side.core;
         if self.done {
             return Ok(());
         }
-        order!(
-            "pscw.wait.wait<refresh",
-            point!(
-                "pscw.wait.wait",
-                core.world.wait().until(
-                    || Ok(transient(self.completed())?.then_some(())),
-                    || self.late(),
-                )?
-            ),
-            self.end()?
-        );
+        order!("a core may fetch lines ahead before the completions": "pscw.wait.wait<refresh",
+            point!(WAIT "all origins have completed": "pscw.wait.wait", self.await_all()?),
+            self.end()?);
         Ok(())
+    }
+
+    fn await_all(&self) -> Result<(), Error> {
+        let all = || Ok(transient(self.completed())?.then_some(()));
+        self.side.core.world.wait().until(all, || self.late())
     }
 
     /// Called after the last completion.
     fn end(&mut self) -> Result<(), Error> {
         let core = self.side.core;
-        // REFRESH: G1: after the completions were seen; a core may fetch lines ahead at any time
-        // before.
-        point!("pscw.wait.refresh", core.refresh(core.exposed.get())?);
+        point!(REFRESH "G1: after the completions were seen":
+            "pscw.wait.refresh", core.refresh(core.exposed.get())?);
         core.exposure_open.set(false);
         self.done = true;
         Ok(())

@@ -15,7 +15,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Key, Place, Rank, Refusal, VectorLink, point};
+use flagpost_link::{Key, Place, Rank, Refusal, VectorLink};
 
 use super::Strategy;
 use crate::{
@@ -39,7 +39,8 @@ impl<'w, L: VectorLink> Strategy<'w, L> for MatchVector<'w> {
         let link = world.link();
         let words = link.allocate(link.sync_bytes(), Place::Symmetric)?;
         let prepare = || {
-            point!("pscw.match_vector.reset", link.reset(words)?);
+            point!(CLEAR "the words hold what this memory was":
+                "pscw.match_vector.reset", link.reset(words)?);
             world.arena.take(RankSet::words(world.size()))
         };
         match prepare() {
@@ -82,11 +83,8 @@ impl<'w, L: VectorLink> Strategy<'w, L> for MatchVector<'w> {
 
     fn retire(&self, link: &L, target: Rank) -> Result<(), Refusal> {
         link.retire(self.words, target)?;
-        // ORDER: the next epoch waits for the next post.
-        point!(
-            "pscw.match_vector.forget",
-            self.admitted.remove(target.get())
-        );
+        point!(ORDER "the next epoch waits for the next post":
+            "pscw.match_vector.forget", self.admitted.remove(target.get()));
         Ok(())
     }
 
@@ -100,10 +98,8 @@ impl<'w, L: VectorLink> Strategy<'w, L> for MatchVector<'w> {
     }
 
     fn expect(&self, link: &L, origins: &Group<'_>) -> Result<(), Refusal> {
-        point!(
-            "pscw.match_vector.expect",
-            link.expect(self.words, origins.count())
-        );
+        point!(ORDER "completions are counted down from here":
+            "pscw.match_vector.expect", link.expect(self.words, origins.count()));
         Ok(())
     }
 

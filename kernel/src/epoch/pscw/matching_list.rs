@@ -40,7 +40,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Refusal, Width, point};
+use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Refusal, Width};
 
 use super::Strategy;
 use crate::{Error, Group, Missing, Waiting, World};
@@ -195,8 +195,8 @@ impl<'w, L: Link> Strategy<'w, L> for MatchingList<'w> {
             }
             put(self.counter(), FIRST.into())
         };
-        // CLEAR: before all ranks agree on the window, nobody claims an entry.
-        point!("pscw.matching_list.clear", clear(); else Ok(()))
+        point!(CLEAR "nobody claims an entry before all agree on the window":
+            "pscw.matching_list.clear", clear(); else Ok(()))
     }
 
     fn discard(&self, world: &World<'w, L>) {
@@ -246,18 +246,16 @@ impl<'w, L: Link> Strategy<'w, L> for MatchingList<'w> {
                 &self.freeing,
             )
         };
-        // FREE: I1, and this post is not found a second time.
-        point!("pscw.matching_list.free", {
-            free()?;
-        });
-        // ORDER: the next epoch waits for the next post.
-        point!("pscw.matching_list.forget", self.set_found(entry, 0));
+        point!(CLEAR "I1; and this post is not found a second time":
+            "pscw.matching_list.free", _ = free()?);
+        point!(ORDER "the next epoch waits for the next post":
+            "pscw.matching_list.forget", self.set_found(entry, 0));
         Ok(())
     }
 
     fn order(&self, link: &L) -> Result<(), Refusal> {
-        // ORDER: the puts are in memory before the counters that announce them.
-        point!("pscw.matching_list.fence", link.fence()?);
+        point!(ORDER "the puts are in memory before the counters for them":
+            "pscw.matching_list.fence", link.fence()?);
         Ok(())
     }
 

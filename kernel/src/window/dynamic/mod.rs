@@ -76,7 +76,7 @@ mod reach;
 use core::cell::Cell;
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Op, Rank, order, point};
+use flagpost_link::{Amo, Link, Op, Rank};
 
 use self::directory::{Change, Directory, Field};
 pub use self::reach::Attached;
@@ -398,12 +398,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
             return Err(Error::TooManyAttached { max });
         };
         let link = self.window.core.world.link();
-        // PUBLISH: an exposure may be open already: peers read what the memory holds, and no dirty
-        // line is left to travel over their puts.
-        point!(
-            "window.dynamic.attach.publish",
-            link.publish(piece.key, 0, piece.bytes)?
-        );
+        point!(PUBLISH "an exposure may be open: peers read what the memory holds":
+            "window.dynamic.attach.publish", link.publish(piece.key, 0, piece.bytes)?);
         let next = number_after(number.get());
         let name = directory::name(next, piece.bytes);
         self.enter(Change::Attach(region, piece.key));
@@ -441,27 +437,15 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
             return Err(Error::NotAttached);
         };
         self.enter(Change::Detach(region, piece.key));
-        order!(
-            "window.dynamic.detach.clear<tell",
-            Self::step(&self.named, 0, || self
-                .own(Field::Name(region), Amo::Swap(0)))?,
-            // I2: after the name.
-            self.outdate()?
-        );
+        order!("I2: the name goes before kept descriptors": "window.dynamic.detach.clear<tell",
+            Self::step(&self.named, 0, || self.own(Field::Name(region), Amo::Swap(0)))?,
+            self.outdate()?);
         let link = self.window.core.world.link();
-        order!(
-            "window.dynamic.detach.publish<refresh",
-            // PUBLISH: what this rank has stored since the last exposure.
-            point!(
-                "window.dynamic.detach.publish",
-                link.publish(piece.key, 0, piece.bytes)?
-            ),
-            // REFRESH: what peers have put in an exposure that is still open.
-            point!(
-                "window.dynamic.detach.refresh",
-                link.refresh(piece.key, 0, piece.bytes)?
-            )
-        );
+        order!("dirty lines are not dropped": "window.dynamic.detach.publish<refresh",
+            point!(PUBLISH "what this rank has stored since the last exposure stays":
+                "window.dynamic.detach.publish", link.publish(piece.key, 0, piece.bytes)?),
+            point!(REFRESH "peers may have put in an exposure that is still open":
+                "window.dynamic.detach.refresh", link.refresh(piece.key, 0, piece.bytes)?));
         self.leave();
         bytes.set(0);
         number.set(number.get() & !USED);
@@ -473,9 +457,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     fn outdate(&self) -> Result<(), Error> {
         match self.validation {
             Validation::Counter => Self::step(&self.outdated, 0, || {
-                point!("window.dynamic.detach.count", {
-                    self.own(Field::Count, Amo::Add(1))?;
-                });
+                point!(NOTIFY "peers find by the count that descriptors are out of date":
+                    "window.dynamic.detach.count", self.own(Field::Count, Amo::Add(1))?);
                 Ok(())
             }),
             Validation::Invalidation => {
@@ -487,12 +470,11 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
                 let ranks = 0..self.window.core.world.size();
                 for rank in ranks.filter(|rank| self.to_tell.contains(*rank)) {
                     let rank = Rank::new(rank);
-                    point!("window.dynamic.detach.tell", {
-                        match self.set(rank, Field::Told, Amo::Add(1)) {
-                            // It keeps nothing any more.
-                            Err(Error::PeerLost(lost) | Error::PeerLeft(lost)) if lost == rank => {}
-                            other => other?,
-                        }
+                    point!(NOTIFY "what readers keep is out of date": "window.dynamic.detach.tell",
+                    match self.set(rank, Field::Told, Amo::Add(1)) {
+                        // It keeps nothing any more.
+                        Err(Error::PeerLost(lost) | Error::PeerLeft(lost)) if lost == rank => {}
+                        other => other?,
                     });
                     self.to_tell.remove(rank.get());
                 }

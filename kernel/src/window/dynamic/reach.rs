@@ -5,7 +5,7 @@
 use core::{cell::Cell, marker::PhantomData};
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Key, Link, Rank, point};
+use flagpost_link::{Amo, Key, Link, Rank};
 
 use super::{Displacement, DynamicWindow, USED, Validation, directory::Field};
 use crate::{
@@ -122,19 +122,9 @@ impl<'w, T: Pod, L: Link, S, E: Reach<'w, L>> Reach<'w, L> for Attached<'_, 'w, 
             return Err(Error::WrongWindow);
         }
         self.core().world.check_rank(target)?;
-        let Descriptor { key, bytes } = point!(
+        let ((), Descriptor { key, bytes }) = order!("what was detached earlier is noticed":
             "window.dynamic.reach.admit<describe",
-            {
-                epoch.admit(target)?;
-                window.describe(target, at)?
-            };
-            // For the proof only: what was detached before the epoch is not noticed.
-            else {
-                let descriptor = window.describe(target, at)?;
-                epoch.admit(target)?;
-                descriptor
-            }
-        );
+            epoch.admit(target)?, window.describe(target, at)?);
         let (base, end) = (at.offset(), bytes);
         let Some(bytes) = end.checked_sub(base) else {
             let (end, len) = (base.into(), end.into());
@@ -223,20 +213,20 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         let count = match self.validation {
             Validation::Counter => {
                 let count = self.change(rank, Field::Count, Amo::Read)? as u32;
+                let is_new = |its_count| {
+                    point!(CHECK "G2: what is kept is not out of date":
+                    "window.dynamic.describe.count", its_count == count; else true)
+                };
                 match self.kept.find(rank, at) {
-                    // VALIDATE: G2.
-                    Some((descriptor, its_count)) if point!("window.dynamic.describe.count", its_count == count; else true) =>
-                    {
-                        return Ok(descriptor);
-                    }
+                    Some((descriptor, its_count)) if is_new(its_count) => return Ok(descriptor),
                     _ => count,
                 }
             }
             Validation::Invalidation => {
                 if let Some(told) = self.told_since(self.told.get())? {
                     self.told.set(told);
-                    // VALIDATE: G2. Whose it was is not said.
-                    point!("window.dynamic.describe.told", self.kept.drop_all());
+                    point!(CHECK "G2: it is not said which rank's descriptor it was":
+                        "window.dynamic.describe.told", self.kept.drop_all());
                 }
                 if let Some((descriptor, _)) = self.kept.find(rank, at) {
                     return Ok(descriptor);
@@ -244,19 +234,8 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
                 0
             }
         };
-        let descriptor = point!(
-            "window.dynamic.describe.join<fetch",
-            {
-                self.join(rank)?;
-                self.fetch(rank, at)?
-            };
-            // For the proof only: who becomes a reader late is not told of what came before.
-            else {
-                let descriptor = self.fetch(rank, at)?;
-                self.join(rank)?;
-                descriptor
-            }
-        );
+        let ((), descriptor) = order!("a reader hears of what comes after it has joined":
+            "window.dynamic.describe.join<fetch", self.join(rank)?, self.fetch(rank, at)?);
         self.kept.keep(rank, at, descriptor, count);
         Ok(descriptor)
     }

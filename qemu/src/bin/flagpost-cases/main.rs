@@ -69,7 +69,7 @@ impl MachinePlatform for Qemu {
 fn run(hart: Hart) -> Exit {
     let args = Args::new(flagpost_qemu::boot_args());
     #[cfg(mutants)]
-    flagpost_link::mutant::break_point(args.text("mutant"));
+    flagpost_points::break_point(args.text("mutant"));
     let plan = Plan::new(args, hart.cores());
     let reports = hart.core().get() == 0;
     if args.text("list") == Some("1") {

@@ -4,14 +4,21 @@
 //! # Rules
 //! In the kernel and its links, outside of tests:
 //! * P1. A call of one of [`STEPS`] stands in `point!`, `order!` or `lock_point!`; or it is handed
-//!   a `site!("…")`; or it is handed on what the enclosing function has got as a `Site`; or that
+//!   a `site!(…)`; or it is handed on what the enclosing function has got as a `Site`; or that
 //!   function bears the step's own name, so that *its* calls are looked at.
 //! * P2. No such step is passed around as a path (`Self::drain`), or renamed by a `use`, where a
 //!   call would go unseen.
 //! * P3. Names are literal, and no two points have the same one.
+//! * P4. A point says why its step is there, in plain English: at least [`WORDS`] words.
+//! * P5. A step does not stand beside a wrong copy of it: what follows `else` is one expression on
+//!   one line. Wrong copies are functions in files `wrong.rs`, which are not read, and which the
+//!   compiler reads with `--cfg mutants` only.
 //!
 //! Sources are read as the compiler's tokens, so comments and strings do not matter; the inside of
 //! macros counts like everything else, and so do the bodies of macros, but for those of points.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,8 +28,11 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use crate::paths;
 
-/// What a file of tests is called; its `mod` is for tests only.
-const TESTS: &str = "tests.rs";
+/// Files that are not read: tests, whose `mod` is for tests only, and wrong copies.
+const LEFT_OUT: [&str; 2] = ["tests.rs", "wrong.rs"];
+
+/// A reason has at least so many words.
+const WORDS: usize = 3;
 
 /// Where points are: the kernel and its links.
 const SOURCES: [&str; 6] = [
@@ -120,7 +130,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
         if path.is_dir() {
             found.extend(files(&path)?);
         } else if path.extension().is_some_and(|extension| extension == "rs")
-            && !path.ends_with(TESTS)
+            && !LEFT_OUT.iter().any(|name| path.ends_with(name))
         {
             found.push(path);
         }
@@ -168,7 +178,7 @@ struct Around {
 #[derive(Clone, Default)]
 struct Function {
     name: String,
-    /// Its parameters that are sites.
+    /// Its parameters that are sites, and what it has called a site.
     sites: Vec<String>,
 }
 
@@ -180,6 +190,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn tokens(&mut self, tokens: TokenStream, around: &Around) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut around = around.clone();
         let mut at = 0;
         // A function, from its name to its body.
         let mut declared: Option<Function> = None;
@@ -204,6 +215,24 @@ impl Walk<'_> {
                 {
                     at += item(rest);
                 }
+                TokenTree::Ident(word)
+                    if word == "mod"
+                        && matches!(rest, [name, end, ..] if is_word(name, "wrong") && is(end, ';')) =>
+                {
+                    let before = at.checked_sub(2).and_then(|before| tokens.get(before));
+                    if !before.is_some_and(|token| is_group(token, "[cfg(mutants)]")) {
+                        let (file, line) = (self.file, word.span().start().line);
+                        self.found.errors.push(format!(
+                            "{file}:{line}: `mod wrong` without `#[cfg(mutants)]` right before it"
+                        ));
+                    }
+                }
+                TokenTree::Ident(word)
+                    if word == "let"
+                        && matches!(rest, [_, equals, site, ..] if is(equals, '=') && is_word(site, "site")) =>
+                {
+                    around.function.sites.push(rest[0].to_string());
+                }
                 TokenTree::Ident(word) if word == "fn" => {
                     declared = Some(Function {
                         name: rest.first().map_or(String::new(), ToString::to_string),
@@ -217,10 +246,10 @@ impl Walk<'_> {
                         && mark.as_char() == '!'
                         && POINTS.contains(&&*word)
                     {
-                        self.point(&word, body, around);
+                        self.point(&word, body, &around);
                         at += 2;
                     } else if STEPS.contains(&&*word) {
-                        self.step(&word, before, rest, around);
+                        self.step(&word, before, rest, &around);
                     }
                 }
                 TokenTree::Group(group) => {
@@ -268,16 +297,45 @@ impl Walk<'_> {
     /// One of our macros.
     fn point(&mut self, word: &str, body: &Group, around: &Around) {
         let place = self.place(body);
-        match body.stream().into_iter().next() {
-            Some(TokenTree::Literal(name)) => {
+        let tokens: Vec<TokenTree> = body.stream().into_iter().collect();
+        let tagged = match (word, &*tokens) {
+            ("order", rest) | ("point" | "site", [TokenTree::Ident(_), rest @ ..]) => rest,
+            _ => &[],
+        };
+        match (tagged, &*tokens) {
+            ([TokenTree::Literal(why), colon, TokenTree::Literal(name), ..], _)
+                if is(colon, ':') =>
+            {
+                let words = |text: &str| text.split(' ').filter(|word| !word.is_empty()).count();
+                let [why, name] = [why, name].map(|text| text.to_string().replace('"', ""));
+                if words(&why) < WORDS {
+                    self.found.errors.push(format!(
+                        "{place}: {name} does not say why the step is there: \"{why}\""
+                    ));
+                }
+                self.found.points.push(Point { name, place });
+            }
+            // OLD
+            (_, [TokenTree::Literal(name), ..]) => {
                 let name = name.to_string().trim_matches('"').to_owned();
                 self.found.points.push(Point { name, place });
             }
-            Some(TokenTree::Ident(site))
+            (_, [TokenTree::Ident(site), ..])
                 if word != "site" && around.function.sites.contains(&site.to_string()) => {}
             _ => self.found.errors.push(format!(
-                "{place}: {word}! begins neither with a name nor with a site that the function was given"
+                "{place}: {word}! begins neither with a reason and a name nor with a site that the \
+                 function was given"
             )),
+        }
+        let instead = tokens.iter().skip_while(|token| !is(token, ';')).skip(1);
+        let lines = instead.clone().map(|token| token.span().start().line);
+        let last = instead.clone().map(|token| token.span().end().line).max();
+        if lines.clone().min() != last || instead.clone().any(has_braces) {
+            let (file, line) = (self.file, lines.min().unwrap_or(0));
+            self.found.errors.push(format!(
+                "{file}:{line}: more than one expression on one line after `else`: make it a \
+                 function in a file wrong.rs"
+            ));
         }
         let inner = Around {
             point: true,
@@ -316,7 +374,7 @@ impl Walk<'_> {
         let line = before.map_or(0, |token| token.span().start().line);
         let file = self.file;
         self.found.errors.push(format!(
-            "{file}:{line}: `{what}` outside of a mutation point (see kernel/link/src/mutant.rs)"
+            "{file}:{line}: `{what}` outside of a mutation point (see kernel/points/src/lib.rs)"
         ));
     }
 
@@ -369,12 +427,23 @@ fn words_of(tokens: &[TokenTree], words: &mut Vec<String>) {
 
 /// Whether what follows a `#` is `[cfg(test)]`.
 fn is_for_tests(rest: &[TokenTree]) -> bool {
-    match rest.first() {
-        Some(TokenTree::Group(attribute)) => {
-            attribute.to_string().replace(' ', "") == "[cfg(test)]"
+    rest.first()
+        .is_some_and(|attribute| is_group(attribute, "[cfg(test)]"))
+}
+
+/// Whether there are braces in it, however deep.
+fn has_braces(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Group(group) => {
+            group.delimiter() == Delimiter::Brace
+                || group.stream().into_iter().any(|token| has_braces(&token))
         }
         _ => false,
     }
+}
+
+fn is_group(token: &TokenTree, text: &str) -> bool {
+    matches!(token, TokenTree::Group(group) if group.to_string().replace(' ', "") == text)
 }
 
 /// How many tokens an item takes: up to its braces or semicolon.
@@ -395,130 +464,4 @@ fn is(token: &TokenTree, mark: char) -> bool {
 
 fn is_word(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(ident) if ident == word)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(source: &str) -> Found {
-        let mut found = Found::default();
-        found.source("a.rs", source);
-        found.finish();
-        found
-    }
-
-    fn names(source: &str) -> Vec<String> {
-        let found = found(source);
-        assert!(found.errors.is_empty(), "{:?}", found.errors);
-        found.points.into_iter().map(|point| point.name).collect()
-    }
-
-    #[test]
-    fn our_sources_are_in_order() {
-        let found = scan().unwrap();
-        assert!(found.errors.is_empty(), "{:?}", found.errors);
-        assert!(found.points.len() > 50, "{}", found.points.len());
-    }
-
-    #[test]
-    fn points_are_found_with_their_lines() {
-        let source = "fn f() {\n  order!(\"b\", point!(\"a\", m.drain()), {\n x.fence(); })\n}";
-        let points = found(source).points;
-        let places: Vec<_> = points.iter().map(|p| (&*p.name, &*p.place)).collect();
-        assert_eq!(places, [("a", "a.rs:2"), ("b", "a.rs:2")]);
-    }
-
-    #[test]
-    fn a_step_outside_of_a_point_is_an_error() {
-        for bad in [
-            "self.machine.drain();",
-            "self.machine . write_back ( &[lines] );",
-            "M::acquire(&self.machine);",
-            "Coherence::invalidate(m, &[]);",
-            "fence(SeqCst);",
-            "let held = machine.try_lock(core);",
-            "let held = self.lock(to)?;",
-            "if x { point!(\"a\", y()); core.refresh(lines)?; }",
-            "let act = Self::drain; act();",
-            "spans.iter().for_each(M::drain);",
-            "vec![self.link.fence()];",
-            "loop { |x| { world.barrier() } }",
-            "fn g() {} self.link.publish();",
-            "fn publish() { self.link.refresh(); }",
-        ] {
-            let found = found(&format!("fn f(&self) {{ {bad} }}"));
-            assert_eq!(found.errors.len(), 1, "{bad}: {:?}", found.errors);
-            assert!(found.errors[0].contains("outside of a mutation point"));
-        }
-    }
-
-    #[test]
-    fn a_step_is_seen_by_another_name_and_in_a_macro() {
-        for bad in [
-            "use super::drain as quiet;",
-            "mod alias { pub(crate) use super::{x, drain as quiet}; }",
-            "macro_rules! hush { ($m:expr) => { $m.invalidate(&[]) }; }",
-            "fn f(&self) { self.machine.settle(); }",
-            "fn f(&self) { self.before_telling(None)?; }",
-        ] {
-            assert_eq!(found(bad).errors.len(), 1, "{bad}");
-        }
-    }
-
-    #[test]
-    fn comments_strings_tests_and_definitions_do_not_count() {
-        let source = r#"
-            use crate::epoch::fence;
-            use flagpost_link::{lock, mutant::Site};
-            pub use epoch::fence::Fence;
-            /// `self.machine.drain()` does it.
-            fn drain(&self) { /* m.drain() */ let s = "m.drain()"; } // m.drain()
-            trait T { fn fence(&self); fn lock(&self) -> bool; }
-            #[cfg(test)]
-            mod tests { fn t() { m.drain(); } }
-            #[cfg(test)]
-            use x::y;
-            macro_rules! point { ($a:expr) => { m.drain() } }
-            fn after() { drained(); let drain = 1; }
-            fn publish(&self) { self.link.publish() }
-        "#;
-        assert!(names(source).is_empty());
-        let behind = format!("{source} fn g() {{ m.drain() }}");
-        assert_eq!(found(&behind).errors.len(), 1);
-    }
-
-    #[test]
-    fn sites_may_be_handed_on_by_those_who_were_given_one() {
-        assert_eq!(
-            names("fn f() { let held = self.lock(to, site!(\"a\"))?; }"),
-            ["a"]
-        );
-        assert!(
-            names("fn f(&self, to: Rank, [lock, x]: [Site; 2]) { self.unlock(h, lock); point!(x, m.drain()) }")
-                .is_empty()
-        );
-        for bad in [
-            "fn f(lock: Rank) { self.lock(to, lock) }",
-            "fn f(a: Site) { } fn g() { self.lock(to, a) }",
-            "fn f() { point!(a, m.drain()) }",
-            "fn f() { point!(concat!(\"a\"), x()) }",
-        ] {
-            assert_eq!(found(bad).errors.len(), 1, "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_name_is_used_once() {
-        let found = found("fn f() { point!(\"a\", x()); order!(\"a\", y(), z()); }");
-        assert_eq!(
-            found.errors,
-            ["a.rs:1, a.rs:1: several points are called a"]
-        );
-    }
-
-    #[test]
-    fn what_is_no_rust_is_an_error() {
-        assert_eq!(found("fn f( {").errors.len(), 1);
-    }
 }

@@ -1,0 +1,26 @@
+//! Wrong copies of this module's protocols, for their mutation points.
+
+use flagpost_hal::{Address, CoreId, Held, Machine};
+use flagpost_points::{Guard, Site};
+
+use crate::{Atomics, Base};
+
+impl<M: Machine, A: Atomics<M>> Base<M, A> {
+    /// Acquires, and then takes the lock: another rank may have it in between.
+    pub(super) fn acquired_before_lock(
+        &self,
+        core: CoreId,
+        site: Site,
+    ) -> Option<Guard<Held<'_, M>>> {
+        self.machine().acquire();
+        lock_point!(site, self.machine().try_lock(core))
+    }
+
+    /// Acquires, and then loads the word: anything may arrive in between.
+    pub(super) fn acquired_before_load(&self, load: impl FnOnce() -> u32, at: Address) -> u32 {
+        self.machine().acquire();
+        let value = load();
+        self.polled().note(at, value);
+        value
+    }
+}
