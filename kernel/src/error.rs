@@ -646,6 +646,11 @@ impl<H> fmt::Display for Unfinished<H> {
 impl<H> core::error::Error for Unfinished<H> {}
 
 impl<H> Unfinished<H> {
+    /// For `map_err`: the call that had `error` continues with `handle`.
+    pub(crate) fn with(handle: H) -> impl FnOnce(Error) -> Self {
+        move |error| Self { handle, error }
+    }
+
     /// Drops the handle: what that means is said there.
     pub fn give_up(self) -> Error {
         self.error

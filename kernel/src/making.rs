@@ -149,14 +149,8 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         called!(self.world);
         let world = self.world;
         match world.within(budget, || self.hear()) {
-            Ok(heard) => self.end(heard).map_err(|error| Unfinished {
-                handle: None,
-                error,
-            }),
-            Err(error) => Err(Unfinished {
-                handle: Some(self),
-                error,
-            }),
+            Ok(heard) => self.end(heard).map_err(Unfinished::with(None)),
+            Err(error) => Err(Unfinished::with(Some(self))(error)),
         }
     }
 
@@ -264,13 +258,8 @@ impl<L: Link, M> Freeing<'_, L, M> {
     #[track_caller]
     pub fn wait_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.world);
-        match self.world.within(budget, || self.free()) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
+        let done = self.world.within(budget, || self.free());
+        done.map_err(Unfinished::with(self))
     }
 
     /// Gives it back if all ranks have called for that, without waiting:

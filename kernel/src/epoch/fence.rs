@@ -283,10 +283,7 @@ impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
                 turn: self.turn,
                 element: PhantomData,
             }),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
+            Err(error) => Err(Unfinished::with(self)(error)),
         }
     }
 
@@ -336,7 +333,7 @@ impl<'e, 'w, T: Pod, L: Link> Fence<'e, 'w, T, L> {
     ///
     /// # Errors
     /// [`Error::PeerLost`], [`Error::PeerLeft`], and [`Error::CollectiveUnfinished`] (this rank has
-    /// begun another collective call, and has not gone on with it): the epoch is abandoned.
+    /// begun another collective call, and not ended it): the epoch is abandoned.
     ///
     /// # Example
     /// ```

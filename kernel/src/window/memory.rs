@@ -111,10 +111,7 @@ impl<'w, L: Link> Memory<'w, L> {
                 self.world.link().withdraw(self.key);
                 Ok(())
             }
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
+            Err(error) => Err(Unfinished::with(self)(error)),
         }
     }
 

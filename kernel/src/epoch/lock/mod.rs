@@ -518,10 +518,7 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
                 hold: self.hold,
                 element: PhantomData,
             }),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
+            Err(error) => Err(Unfinished::with(self)(error)),
         }
     }
 
@@ -694,13 +691,8 @@ impl<L: Link> Unlocking<'_, '_, L> {
     pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.hold.words.core.world);
         let world = self.hold.words.core.world;
-        match world.within(budget, || self.hold.release()) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
+        let done = world.within(budget, || self.hold.release());
+        done.map_err(Unfinished::with(self))
     }
 
     /// Gives the lock back as far as that takes no waiting: [`wait_within`](Self::wait_within) with

@@ -263,13 +263,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
     #[track_caller]
     pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.side.core.world);
-        match self.side.core.world.within(budget, || self.finish()) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
+        let done = self.side.core.world.within(budget, || self.finish());
+        done.map_err(Unfinished::with(self))
     }
 
     /// Ends the epoch as far as that takes no waiting: [`wait_within`](Self::wait_within) with a

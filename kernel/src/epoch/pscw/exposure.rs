@@ -201,13 +201,8 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     pub fn wait_within(mut self, budget: Budget) -> Posted<'e, 'w, L, S> {
         called!(self.side.core.world);
         let world = self.side.core.world;
-        match world.within(budget, || self.open()) {
-            Ok(exposure) => Ok(exposure),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
+        let opened = world.within(budget, || self.open());
+        opened.map_err(Unfinished::with(self))
     }
 
     /// The epoch, if no origin must be waited for: [`wait_within`](Self::wait_within) with a budget
@@ -340,13 +335,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     #[track_caller]
     pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.side.core.world);
-        match self.side.core.world.within(budget, || self.finish()) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
+        let done = self.side.core.world.within(budget, || self.finish());
+        done.map_err(Unfinished::with(self))
     }
 
     /// True if all origins have completed; if so the epoch has ended, as by [`Exposure::wait`], and
