@@ -14,7 +14,7 @@
 //! # Open requests
 //! | kind | open |
 //! |---|---|
-//! | [`Request`](crate::Request), [`CountRequest`](crate::CountRequest) | while it is started |
+//! | [`Request`](crate::Request), [`WordRequest`](crate::WordRequest) | while it is started |
 //! | [`rma::Request`](crate::rma::Request), [`Fetch`](crate::rma::Fetch) | until it is given |
 //!
 //! Requests that are not open are passed over. All open ones belong to one world.
@@ -27,7 +27,7 @@ use crate::{Error, Missing, Timeout, Waiting, World};
 
 /// Something that completes: [`test_any`], [`wait_any`] and [`wait_all`] take a mix of these.
 ///
-/// Implemented by [`Request`](crate::Request), [`CountRequest`](crate::CountRequest),
+/// Implemented by [`Request`](crate::Request), [`WordRequest`](crate::WordRequest),
 /// [`rma::Request`](crate::rma::Request), [`Fetch`](crate::rma::Fetch), and by `&mut` of these.
 ///
 /// # Example

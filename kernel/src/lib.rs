@@ -66,7 +66,7 @@
 //!   World ── one per rank, over a Link: who I am, who else is there, barrier, broadcast, reduce, …
 //!    ├─ Memory ── own shared memory, reserved without the others
 //!    ├─ DynamicWindow ── Memory that ranks attach and detach on their own
-//!    ├─ Events ── post, query, wait; bind → Bound: put and post in one call
+//!    ├─ Events ── post, query, wait; event → Event: the notice of an access that posts
 //!    └─ Window<T> ── collectively allocated, or created over Memory; each rank owns one piece
 //!        ├─ local()                own piece, through accessors
 //!        ├─ post → Exposure → wait           "these origins may access my piece"
@@ -77,7 +77,7 @@
 //!        ├─ get_notify, notify               the same of a get, and of nothing
 //!        ├─ to → layout, notify → put, …     any access in full; → Request: test, wait
 //!        ├─ expect → Request: start, test, wait     matching notifications
-//!        └─ set_num_notify → notify_value, expect_count, signal_wait_until     counters, signals
+//!        └─ set_num_notify → notify_value, expect_word → WordRequest     counters, signals
 //!
 //!   test_any, wait_any, wait_all ── several requests, of any kinds: Complete
 //! ```
@@ -180,8 +180,8 @@ pub use flagpost_link::{Link, Rank, Session, VectorLink};
 pub use group::{Group, Ranks};
 pub use making::{Freeing, Made, Making};
 pub use notify::{
-    Compare, CountRequest, Counter, Events, Limits, Notice, Request, Signal, Source, Status, Tag,
-    TagFilter,
+    Compare, Counter, Event, Events, Limits, Notice, Request, Signal, Source, Status, Tag,
+    TagFilter, WordRequest,
 };
 pub use rma::Rma;
 pub use window::{

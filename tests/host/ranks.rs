@@ -111,7 +111,12 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
         check("lock_queued", error(window.lock_queued(to)));
         check("expect", error(window.expect(0..1, Tag(1))?.from(to)));
         check("probe", error(window.probe(to, Tag(1))));
-        let notices: [Notice; 3] = [Tag(1).into(), Counter(0).into(), Signal(0).add(1)];
+        let notices: [Notice<'_>; 4] = [
+            Tag(1).into(),
+            Counter(0).into(),
+            Signal(0).add(1),
+            events.event(0)?.into(),
+        ];
         let mut into = [0];
         for notice in notices {
             check("notify", error(window.notify(to, notice)));
@@ -125,12 +130,6 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
         }
         check("num_notify", error(window.num_notify(to)));
         check("event", error(events.post(to, 0)));
-        check(
-            "put_event",
-            error(window.put_event(to, 0, &[1], &events, 0)),
-        );
-        let bound = events.bind(&window, 0..1, 0)?;
-        check("Bound::put", error(bound.put(to, 0, &[1])));
         check("broadcast", error(world.broadcast(to, &mut into)));
         check("reduce", error(world.reduce(to, &mut into, |a, _| a)));
         if L::DIRECT {

@@ -4,7 +4,7 @@
 //! loop: the loop finds what has arrived, and ends with [`Error::PeerLost`].
 
 use flagpost::{
-    Counter, Error, Link, Model, Options, Rank, Rma as _, Signal, Tag, World,
+    Compare, Counter, Error, Link, Model, Options, Rank, Rma as _, Signal, Tag, World,
     rma::{Layout, Operation, Scatter},
     test_any,
 };
@@ -101,9 +101,7 @@ pub(crate) fn polls<L: Link>(
     count.start()?;
     found("count, by test", &mut || Ok(count.test()?.unwrap_or(0)))?;
     told("query", &mut || events.query(0).map(drop))?;
-    let bound = events.bind(&window, 0..1, 0)?;
-    told("Bound::query", &mut || bound.query().map(drop))?;
-    let mut event = window.expect_event(0..0, &events, 0, 1)?;
+    let mut event = window.expect_word(0..0, events.event(0)?, Compare::Ge, 1)?;
     event.start()?;
     let mut taken = || Ok(event.test()?.map_or(0, |left| left + 1));
     found("event, by test", &mut taken)?;
@@ -119,9 +117,7 @@ pub(crate) fn polls<L: Link>(
     })?;
     let mut more = window.expect_count(0..0, Counter(0), 2)?;
     more.start()?;
-    told("CountRequest::test", &mut || {
-        drained(more.test()?.is_some())
-    })?;
+    told("WordRequest::test", &mut || drained(more.test()?.is_some()))?;
     let mut counts = [more];
     let mut any = || drained(test_any(&mut counts)?.is_some());
     told("test_any of a counter", &mut any)?;

@@ -7,7 +7,7 @@
 
 use flagpost::rma::{Gather, Layout};
 use flagpost::{
-    Budget, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Made,
+    Budget, Compare, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Made,
     MatchingList, Rank, Rma as _, Session, Tag, Unfinished, Validation, Waiting, Window, World,
 };
 use flagpost_link::{LocalMemory as _, Slots, Telling as _, Waiting as _};
@@ -425,6 +425,14 @@ fn memory_of_another_world_is_refused() {
             second.to(Rank::new(0), 0).get(&mut there)?,
         ];
         wrong(flagpost::wait_any(&mut requests).unwrap_err());
+        // Nor does a window tell or await another one's events.
+        let (events, window) = (one.events(1)?, other.allocate::<u32>(1)?);
+        let event = events.event(0)?;
+        let told = window.put_notify(other.rank(), 0, &[7], event);
+        wrong(told.unwrap_err());
+        let request = window.expect_word(0..1, event, Compare::Ge, 1);
+        wrong(request.map(drop).unwrap_err());
+        assert_eq!((events.query(0)?, window.local().get(0)?), (0, 0));
         Ok(())
     });
     report.assert_done();

@@ -136,7 +136,7 @@ impl Stage<'_, '_> {
             });
         }
         let events = self.world.events(1)?;
-        let bound = events.bind(self.window, 0..1, INDEX)?;
+        let event = events.event(INDEX)?;
         self.repeat(|| {
             let takes = match part {
                 "post" | "put" => PEER,
@@ -149,7 +149,7 @@ impl Stage<'_, '_> {
                 return Ok(());
             }
             match part {
-                "put" => self.mark(true, || bound.put(takes, 0, &[7]))?,
+                "put" => self.mark(true, || self.window.put_notify(takes, 0, &[7], event))?,
                 _ => self.mark(part == "post", || events.post(takes, INDEX))?,
             }
             Ok(self.world.barrier()?)

@@ -90,7 +90,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn notify(&self, to: Rank, notice: impl Into<Notice>) -> Result<(), Error> {
+    pub fn notify<'n>(&self, to: Rank, notice: impl Into<Notice<'n>>) -> Result<(), Error> {
         called!(self.core.world);
         self.put_notify(to, 0, &[], notice)
     }
@@ -129,12 +129,12 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// ```
     #[inline(always)]
     #[track_caller]
-    pub fn put_notify(
+    pub fn put_notify<'n>(
         &self,
         to: Rank,
         index: usize,
         data: &[T],
-        notice: impl Into<Notice>,
+        notice: impl Into<Notice<'n>>,
     ) -> Result<(), Error> {
         tries!(self.core.world);
         let (core, notice) = (&self.core, notice.into());
@@ -174,7 +174,13 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
 
     /// [`put_notify`](Self::put_notify) with a counter or a signal.
     #[inline(never)]
-    fn put_counted(&self, to: Rank, index: usize, data: &[T], notice: Notice) -> Result<(), Error> {
+    fn put_counted(
+        &self,
+        to: Rank,
+        index: usize,
+        data: &[T],
+        notice: Notice<'_>,
+    ) -> Result<(), Error> {
         let target = self.to(to, index).notify(notice);
         target.prepare_put::<T>(data.into())?.wait()
     }
@@ -208,12 +214,12 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn get_notify(
+    pub fn get_notify<'n>(
         &self,
         from: Rank,
         index: usize,
         into: &mut [T],
-        notice: impl Into<Notice>,
+        notice: impl Into<Notice<'n>>,
     ) -> Result<(), Error> {
         called!(self.core.world);
         self.to(from, index)

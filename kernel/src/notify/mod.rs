@@ -16,8 +16,9 @@
 //!
 //! # Who does what
 //! All accesses, and what the target may take from being told: [`access`]. How it is told, by a
-//! tag, a counter or a signal: [`notice`]. Tags are matched by requests, as below; counters and
-//! signals are words at the target ([`counters`], [`signals`]); [`events`] are words of their own.
+//! tag or by the change of a word: [`notice`]. Tags are matched by requests, as below. A counter or
+//! signal is a word of a window ([`words`]), an event one of the world ([`events`]); a target waits
+//! for either by a [`WordRequest`].
 //! ```text
 //!   origin                                  target
 //!   win.put_notify(to, index, data, tag)    let mut r = win.expect(range, tag)?
@@ -77,22 +78,19 @@
 //! [NA]: crate#sources
 
 pub mod access;
-mod awaited;
-pub mod counters;
 pub mod events;
 mod expect;
 mod fast;
 pub mod notice;
 pub(crate) mod queue;
 mod request;
-pub mod signals;
-mod threshold;
+mod word_request;
+pub mod words;
 
-pub use events::{Bound, EventPost, Events};
+pub use events::{EventPost, Events};
 pub use expect::{Source, TagFilter};
-pub use notice::{Change, Counter, Notice, Signal};
+pub use notice::{AnyWord, Change, Counter, Event, Notice, Signal};
 pub use request::{Request, Status};
-pub use signals::Compare;
-pub use threshold::CountRequest;
+pub use word_request::{Compare, WordRequest};
 
 pub use crate::immediate::{Limits, Tag};

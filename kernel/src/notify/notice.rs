@@ -1,25 +1,33 @@
-//! How a target is told of an access.
+//! How a target is told of an access: by a tag, or by the change of a word.
+//!
+//! A [`Tag`] goes through the target's queue, and a request matches it. A *word* is a cell at the
+//! target that a notice adds to, or sets. It has three names, for three ways to use it: a
+//! [`Counter`] and a [`Signal`] belong to a window, an [`Event`] to the world. All of them come to
+//! the same here: a key, an offset, and an operation on the cell.
 //!
 //! # Guarantee
-//! G1. What a notice names is checked before any byte moves: nothing has happened if it is refused.
-//! G2. A target that finds a notice finds what it tells of, and what its sender put there before.
-//!     By a counter or a signal it is not told of [data that travel inline](super#inline-data) with
-//!     an earlier tag, which may still be on their way: flush these first.
+//! G1. The target of a notice is checked before any byte moves: nothing has happened if it is
+//!     refused.
+//! G2. A target that finds a notice finds the data of its access, and what its sender put there
+//!     before. A word does not tell of [data that travel inline](super#inline-data) with an earlier
+//!     tag, which may still be in flight: flush these first.
 //! G3. A notice is told once, however often the call is repeated.
 //!
 //! # Steps
 //! | notice | of a put | of any other access |
 //! |---|---|---|
 //! | [`Tag`] | `Telling::put_immediate` with the data | the access; `put_immediate` of nothing |
-//! | [`Counter`], [`Signal`] | the put; `Access::fence`; `Access::amo` at the target | the same |
+//! | a word | the put; `Access::fence`; `Access::amo` at the target | the same |
 //!
-//! An immediate is ordered behind its sender's earlier accesses by the link; a cell's change is
-//! not.
+//! The link orders an immediate after its sender's earlier accesses; it does not order the change
+//! of a cell.
 
-use flagpost_link::{Amo, Link, Rank};
+use core::cell::Cell;
+
+use flagpost_link::{Amo, Key, Link, Rank};
 
 use super::Tag;
-use crate::{Error, rma::telling::Checked, window::Core};
+use crate::{Error, World, rma::telling::Checked, window::Core};
 
 /// A notification counter of a window, by its number: a notice adds 1. The origin names it in an
 /// access, and the target in a request.
@@ -35,69 +43,165 @@ pub struct Counter(pub u32);
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Signal(pub u32);
 
-/// What becomes of a signal.
+/// One of the [events](super::Events) of a world, by its number: a notice posts it at the target of
+/// an access, and a request waits for posts of this rank's.
+///
+/// It borrows its events: none is posted that has been freed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Event<'e> {
+    /// Where the world lies: the events of another one have other cells.
+    world: usize,
+    key: Key,
+    offset: u32,
+    /// How many posts this rank has taken.
+    pub(super) taken: &'e Cell<u32>,
+}
+
+impl<'e> Event<'e> {
+    /// The event at `place` of every rank of `world`.
+    pub(super) fn new<L: Link>(
+        world: &World<'_, L>,
+        (key, offset): (Key, u32),
+        taken: &'e Cell<u32>,
+    ) -> Self {
+        Self {
+            world: address(world),
+            key,
+            offset,
+            taken,
+        }
+    }
+
+    /// Where it lies at every rank of `world`.
+    pub(super) fn place<L: Link>(self, world: &World<'_, L>) -> Result<(Key, u32), Error> {
+        if self.world == address(world) {
+            Ok((self.key, self.offset))
+        } else {
+            Err(Error::WrongWindow)
+        }
+    }
+}
+
+/// Tells one world from another, as long as it is there.
+fn address<L: Link>(world: &World<'_, L>) -> usize {
+    core::ptr::from_ref(world).addr()
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Event<'_> {
+    fn format(&self, to: defmt::Formatter<'_>) {
+        defmt::write!(to, "Event({}, {})", self.key, self.offset);
+    }
+}
+
+/// A word, by whichever name. Made of a [`Counter`], a [`Signal`] or an [`Event`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum AnyWord<'e> {
+    /// A counter of the window.
+    Counter(Counter),
+    /// A signal of the window.
+    Signal(Signal),
+    /// An event.
+    Event(Event<'e>),
+}
+
+/// How a notice changes a word.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Change {
-    /// It becomes this.
+    /// The word becomes this.
     Set(u32),
     /// This is added, wrapping around.
     Add(u32),
 }
 
+/// How the target of a notified access is told of it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Notice<'e> {
+    /// By a notification for a request that matches source and tag.
+    Tag(Tag),
+    /// By the change of a word.
+    Word(AnyWord<'e>, Change),
+}
+
 impl Signal {
     /// A notice that sets it to `value`.
-    pub const fn set(self, value: u32) -> Notice {
-        Notice::Signal(self, Change::Set(value))
+    pub const fn set(self, value: u32) -> Notice<'static> {
+        Notice::Word(AnyWord::Signal(self), Change::Set(value))
     }
 
     /// A notice that adds `value`, wrapping around.
-    pub const fn add(self, value: u32) -> Notice {
-        Notice::Signal(self, Change::Add(value))
+    pub const fn add(self, value: u32) -> Notice<'static> {
+        Notice::Word(AnyWord::Signal(self), Change::Add(value))
     }
 }
 
-/// How the target of a notified access is told of it.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Notice {
-    /// By a notification for a request that matches source and tag.
-    Tag(Tag),
-    /// By 1 more in a counter.
-    Counter(Counter),
-    /// By a change of a signal.
-    Signal(Signal, Change),
-}
-
-impl From<Tag> for Notice {
-    fn from(tag: Tag) -> Self {
-        Self::Tag(tag)
-    }
-}
-
-impl From<Counter> for Notice {
+impl From<Counter> for AnyWord<'_> {
     fn from(counter: Counter) -> Self {
         Self::Counter(counter)
     }
 }
 
+impl From<Signal> for AnyWord<'_> {
+    fn from(signal: Signal) -> Self {
+        Self::Signal(signal)
+    }
+}
+
+impl<'e> From<Event<'e>> for AnyWord<'e> {
+    fn from(event: Event<'e>) -> Self {
+        Self::Event(event)
+    }
+}
+
+impl From<Tag> for Notice<'_> {
+    fn from(tag: Tag) -> Self {
+        Self::Tag(tag)
+    }
+}
+
+/// Adds 1.
+impl From<Counter> for Notice<'_> {
+    fn from(counter: Counter) -> Self {
+        Self::Word(counter.into(), Change::Add(1))
+    }
+}
+
+/// Posts it: adds 1.
+impl<'e> From<Event<'e>> for Notice<'e> {
+    fn from(event: Event<'e>) -> Self {
+        Self::Word(event.into(), Change::Add(1))
+    }
+}
+
 impl<L: Link> Core<'_, L> {
+    /// Where `word` of `rank`'s lies.
+    pub(super) fn word(&self, rank: Rank, word: AnyWord<'_>) -> Result<(Key, u32), Error> {
+        self.world.check_rank(rank)?;
+        match word {
+            AnyWord::Counter(Counter(index)) | AnyWord::Signal(Signal(index)) => {
+                self.counter(rank, index)
+            }
+            AnyWord::Event(event) => event.place(self.world),
+        }
+    }
+
     /// What telling `notice` to `to` comes to. Moves nothing.
-    pub(crate) fn check_notice(&self, to: Rank, notice: Notice) -> Result<Checked, Error> {
-        let world = self.world;
-        world.check_rank(to)?;
-        let (index, amo) = match notice {
+    pub(crate) fn check_notice(&self, to: Rank, notice: Notice<'_>) -> Result<Checked, Error> {
+        let (word, amo) = match notice {
             Notice::Tag(tag) => {
+                self.world.check_rank(to)?;
                 return Ok(Checked::Immediate {
                     immediate: self.check_tag(tag)?,
                     inline: self.inline.get(),
                 });
             }
-            Notice::Counter(Counter(index)) => (index, Amo::Add(1)),
-            Notice::Signal(Signal(index), Change::Set(value)) => (index, Amo::Swap(value.into())),
-            Notice::Signal(Signal(index), Change::Add(value)) => (index, Amo::Add(value.into())),
+            Notice::Word(word, Change::Set(value)) => (word, Amo::Swap(value.into())),
+            Notice::Word(word, Change::Add(value)) => (word, Amo::Add(value.into())),
         };
-        let (key, offset) = self.counter(to, index)?;
+        let (key, offset) = self.word(to, word)?;
         Ok(Checked::Cell { key, offset, amo })
     }
 }

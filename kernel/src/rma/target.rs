@@ -52,17 +52,25 @@ use crate::{
 )]
 pub trait Told: Copy {
     /// What tells it.
-    fn notice(self) -> Option<Notice>;
+    fn notice<'n>(self) -> Option<Notice<'n>>
+    where
+        Self: 'n;
 }
 
 impl Told for Silent {
-    fn notice(self) -> Option<Notice> {
+    fn notice<'n>(self) -> Option<Notice<'n>>
+    where
+        Self: 'n,
+    {
         None
     }
 }
 
-impl Told for Notice {
-    fn notice(self) -> Option<Notice> {
+impl Told for Notice<'_> {
+    fn notice<'n>(self) -> Option<Notice<'n>>
+    where
+        Self: 'n,
+    {
         Some(self)
     }
 }
@@ -75,7 +83,8 @@ impl Told for Notice {
 /// # Errors
 /// Of all verbs: [`Error::NoSuchRank`], [`Error::NotInGroup`]; [`Error::OutOfRange`], also of the
 /// own slices; [`Error::LengthsDiffer`] if both sides are not as many bytes;
-/// [`Error::TagTooLarge`], [`Error::NoSuchCounter`]: nothing has happened. [`Error::Timeout`] if
+/// [`Error::TagTooLarge`], [`Error::NoSuchCounter`], [`Error::WrongWindow`] (an event of another
+/// world): nothing has happened. [`Error::Timeout`] if
 /// the epoch does not admit the target in time. [`Error::PeerLost`].
 ///
 /// Of those that combine: [`Error::UnitUnaligned`]; [`Error::FieldsAccumulated`] of a layout of
@@ -130,7 +139,7 @@ impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N> Target<'r, 'w, T, L, 
     }
 
     /// The rank is told of the access once it is done. See [`notify`](crate::notify).
-    pub fn notify(self, notice: impl Into<Notice>) -> Target<'r, 'w, T, L, R, Notice> {
+    pub fn notify<'n>(self, notice: impl Into<Notice<'n>>) -> Target<'r, 'w, T, L, R, Notice<'n>> {
         let Self {
             reach,
             rank,

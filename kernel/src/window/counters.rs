@@ -1,6 +1,6 @@
 //! A window's counters: where they lie on each rank, and how their owner changes them.
 //!
-//! What they are for, and who may do what: [`notify::counters`](crate::notify::counters).
+//! What they are for, and who may do what: [`notify::words`](crate::notify::words).
 
 use core::cell::Cell;
 

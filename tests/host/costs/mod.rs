@@ -175,7 +175,7 @@ fn calls() {
     let found = cost(native, |window, _| window.notify(PEER, Counter(1)));
     assert_eq!(found, [0, 1, 0, 0, 0, 0, 0]);
     let found = cost(native, |window, events| {
-        window.put_event(PEER, 0, &[1], events, 0)
+        window.put_notify(PEER, 0, &[1], events.event(0)?)
     });
     assert_eq!(found, [0, 1, 0, 0, 4, 0, 0]);
     let found = cost(locked, |window, _| window.num_notify(PEER).map(drop));
@@ -197,7 +197,9 @@ fn calls() {
     assert_eq!(found, [1, 0, 0, 0, 0, 3, 3]);
     let found = cost(locked, |window, events| {
         events.post(LAST, 0)?;
-        events.bind(window, 0..1, 0)?.wait(1)
+        let mut posted = window.expect_word(0..1, events.event(0)?, Compare::Ge, 1)?;
+        posted.start()?;
+        posted.wait().map(drop)
     });
     assert_eq!(found, [1, 0, 0, 0, 0, 1, 1]);
 

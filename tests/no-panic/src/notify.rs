@@ -43,7 +43,7 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
 }
 
 /// Any notice.
-pub(crate) fn notice() -> Notice {
+pub(crate) fn notice() -> Notice<'static> {
     match any() {
         0 => Tag(any()).into(),
         1 => Counter(any()).into(),
@@ -95,14 +95,12 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     }
     value ^= events.query(any())?;
     world.within(budget(), || events.wait(any(), any()))?;
-    let bound = events.bind(&window, index()..index(), any())?;
-    bound.put(rank(), index(), &[1; 9])?;
-    bound.wait(any())?;
-    window.put_event(rank(), index(), &[1; 9], &events, any())?;
+    let event = events.event(any())?;
+    window.put_notify(rank(), index(), &[1; 9], event)?;
     let mut requests = [
         window.expect_count(index()..index(), Counter(any()), any())?,
-        window.expect_event(index()..index(), &events, any(), any())?,
-        bound.expect(any())?,
+        window.expect_word(index()..index(), event, compare, any())?,
+        window.expect_word(index()..index(), Signal(any()), compare, any())?,
     ];
     for request in &mut requests {
         request.start()?;
@@ -124,10 +122,7 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     one.wait_within(budget())?;
     one.cancel()?;
     other.free().map_err(Unfinished::give_up)?;
-    unknown(
-        value ^ bound.query()?,
-        events.len() ^ u32::from(events.is_empty()),
-    );
+    unknown(value, events.len() ^ u32::from(events.is_empty()));
     if let Err(late) = events.freeing().wait_within(budget()) {
         late.handle.wait()?;
     }

@@ -1,8 +1,8 @@
 //! Several requests of all kinds.
 
 use flagpost::{
-    Complete, Counter, Link, Rma as _, Tag, World, epoch::Assert, rma::Operation, test_any,
-    wait_all, wait_any,
+    Compare, Complete, Counter, Link, Rma as _, Tag, World, epoch::Assert, rma::Operation,
+    test_any, wait_all, wait_any,
 };
 
 use super::world::NO_ERROR;
@@ -20,12 +20,12 @@ pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let epoch = words.fence(Assert::empty())?;
         let mut told = window.expect(0..8, Tag(1))?;
         let mut counted = window.expect_count(8..16, Counter(0), 2)?;
-        let mut posted = window.expect_event(16..24, &events, 0, 1)?;
+        let mut posted = window.expect_word(16..24, events.event(0)?, Compare::Ge, 1)?;
         told.start()?;
         counted.start()?;
         posted.start()?;
         world.barrier()?; // all have started
-        window.put_event(next, 16, &[round + 30], &events, 0)?;
+        window.put_notify(next, 16, &[round + 30], events.event(0)?)?;
         window.put_notify(next, 8, &[round + 20], Counter(0))?;
         window.put_notify(next, 9, &[round + 20], Counter(0))?;
         window.put_notify(next, 0, &[round + 10], Tag(1))?;

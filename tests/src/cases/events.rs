@@ -1,8 +1,10 @@
 //! Events.
 
+use core::ops::Range;
+
 use flagpost::{
-    Counter, EpochSlots, Error, Events, Link, Model, Rank, Rma as _, Waiting, Window, World,
-    notify::events::EventPost, rma::Request,
+    Compare, Counter, EpochSlots, Error, Event, Events, Link, Model, Rank, Rma as _, Waiting,
+    Window, World, notify::events::EventPost, rma::Request,
 };
 
 use super::{
@@ -16,7 +18,19 @@ use crate::{Context, Failure, MachinePlatform, context::check};
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
 
-/// Data and event in one call, by a binding of both: a token goes round, and its reader says that
+/// Waits for `until` posts of an own event, and takes them; then data can be read in `range`.
+fn await_posts<'w, L: Link>(
+    window: &Window<'w, u32, L>,
+    range: Range<usize>,
+    event: Event<'_>,
+    until: u32,
+) -> Result<(), Error> {
+    let mut request = window.expect_word(range, event, Compare::Ge, until)?;
+    request.start()?;
+    request.wait().map(drop)
+}
+
+/// Data and event in one call: a token goes round, and its reader says that
 /// it has read.
 pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const ROUNDS: u32 = 3;
@@ -25,12 +39,12 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(24)?;
     let events = world.events(2)?;
     check("events", events.len(), 2_u32)?;
-    let full = events.bind(&window, 4..24, 1)?;
+    let full = events.event(1)?;
     let last = ROUNDS * u32::from(size);
     for round in 0..ROUNDS {
         let number = round * u32::from(size) + u32::from(me.get());
         if number > 0 {
-            full.wait(1)?;
+            await_posts(&window, 4..24, full, 1)?;
             for index in [4, 10, 23] {
                 check("token", window.local().get(index)?, number)?;
             }
@@ -40,12 +54,12 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             // The next rank has read the last one.
             events.wait(0, 1)?;
         }
-        full.put(next, 0, &[number + 1; 20])?;
+        window.put_notify(next, 4, &[number + 1; 20], full)?;
     }
     if me == FIRST {
-        full.wait(1)?;
+        await_posts(&window, 4..24, full, 1)?;
         check("last", window.local().get(23)?, last)?;
-        check("none is left", full.query()?, 0_u32)?;
+        check("none is left", events.query(1)?, 0_u32)?;
     }
     Ok(())
 }
@@ -66,6 +80,12 @@ pub(super) fn counts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let all = EACH * u32::from(size);
         events.wait(2, all)?;
         check("all taken", events.query(2)?, 0_u32)?;
+        // Only a wait for a number takes posts.
+        let window = world.allocate::<u32>(0)?;
+        let mut some = window.expect_word(0..0, events.event(1)?, Compare::Gt, all - 1)?;
+        some.start()?;
+        check("posts", some.wait()?, all)?;
+        check("none is taken", events.query(1)?, all)?;
         for _ in 0..all {
             events.wait(0, 1)?;
         }
@@ -110,17 +130,21 @@ pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(40)?;
     let events = world.events(1)?;
     let local = window.local();
-    let bound = events.bind(&window, 0..40, 0)?;
-    let mut two = bound.expect(2)?;
+    let post = events.event(0)?;
+    let mut two = window.expect_word(0..40, post, Compare::Ge, 2)?;
     for round in 1..=3_u32 {
         local.set(1, round * 5)?;
         local.set(39, round * 6)?;
         two.start()?;
         refused("store", local.set(1, 0), Error::Exposed)?;
         world.barrier()?;
-        bound.put(next, 0, &[round])?;
-        window.put_event(next, 2, &[round, round], &events, 0)?;
-        bound.put(next, 4, &[])?;
+        window.put_notify(next, 0, &[round], post)?;
+        window
+            .to(next, 2)
+            .notify(post)
+            .put(&[round, round])?
+            .wait()?;
+        window.notify(next, post)?;
         check("one is left", two.wait()? <= 1, true)?;
         check("first put", local.get(0)?, round)?;
         check("own word beside it", local.get(1)?, round * 5)?;
@@ -128,9 +152,9 @@ pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("own word elsewhere", local.get(39)?, round * 6)?;
         // Own stores at the far end of the range, before the wait.
         local.set(39, round * 7)?;
-        bound.wait(1)?;
+        await_posts(&window, 0..40, post, 1)?;
         check("own word elsewhere", local.get(39)?, round * 7)?;
-        check("none is left", bound.query()?, 0_u32)?;
+        check("none is left", events.query(0)?, 0_u32)?;
         world.barrier()?;
     }
     Ok(())
@@ -158,20 +182,22 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     refused("query", events.query(2), none(me))?;
     refused("wait", events.wait(2, 1), none(me))?;
     refused("nothing", events.wait(0, 0), Error::CountZero)?;
-    let put = |to, index, event| window.put_event(to, index, &[9, 9], &events, event);
+    let event = events.event(0)?;
+    let put = |to, index| window.put_notify(to, index, &[9, 9], event);
     let beyond = Error::OutOfRange { end: 9, len: 8 };
-    refused("put to a stranger", put(stranger, 0, 0), unknown)?;
-    refused("put and no event", put(next, 0, 2), none(next))?;
-    refused("put beyond", put(next, 7, 0), beyond)?;
-    refused("bind", events.bind(&window, 3..9, 0).map(|_| ()), beyond)?;
-    refused("bind", events.bind(&window, 0..1, 2).map(|_| ()), none(me))?;
-    let request = window.expect_event(0..1, &events, 2, 1);
-    refused("request", request.map(|_| ()), none(me))?;
-    let bound = events.bind(&window, 2..5, 1)?;
-    let behind = Error::OutOfRange { end: 4, len: 3 };
-    refused("put behind", bound.put(next, 2, &[9, 9]), behind)?;
-    refused("nothing", bound.wait(0), Error::CountZero)?;
-    refused("nothing", bound.expect(0).map(|_| ()), Error::CountZero)?;
+    refused("put to a stranger", put(stranger, 0), unknown)?;
+    refused("put beyond", put(next, 7), beyond)?;
+    let request = |range, until| window.expect_word(range, event, Compare::Ge, until);
+    refused("request", request(3..9, 1).map(|_| ()), beyond)?;
+    refused("nothing", request(0..1, 0).map(|_| ()), Error::CountZero)?;
+    for index in [2, u32::MAX] {
+        let beyond = Error::NoSuchCounter {
+            rank: me,
+            index,
+            count: 2,
+        };
+        refused("no event", events.event(index).map(|_| ()), beyond)?;
+    }
     world.barrier()?;
     check(
         "nobody has posted",
@@ -240,29 +266,34 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let events = world.events(1)?;
     match world.rank().get() {
         0 => {
-            let bound = events.bind(&window, 1..2, 0)?;
+            let request = |until| window.expect_word(1..2, events.event(0)?, Compare::Ge, until);
             await_go(&window, SECOND)?;
             for _ in 0..2 {
                 let Err(error) = short(world, || events.wait(0, 3)) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(error, Waiting::Notification, 2, &[])?;
-                let Err(error) = short(world, || bound.wait(4)) else {
+                let mut four = request(4)?;
+                four.start()?;
+                let Err(error) = short(world, || four.wait()) else {
                     return Err(NO_ERROR);
                 };
                 timed_out(error, Waiting::Notification, 3, &[])?;
+                four.cancel()?;
             }
-            let mut request = bound.expect(3)?;
-            request.start()?;
-            let Err(error) = request.wait_within(SHORT) else {
+            let mut three = request(3)?;
+            three.start()?;
+            let Err(error) = three.wait_within(SHORT) else {
                 return Err(NO_ERROR);
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             check("still there", events.query(0)?, 1_u32)?;
             go(&window, SECOND)?;
-            request.wait()?;
+            three.wait()?;
             check("data", window.local().get(1)?, 9_u64)?;
-            bound.wait(1)?;
+            let mut last = request(1)?;
+            last.start()?;
+            last.wait()?;
             check("all taken", events.query(0)?, 0_u32)?;
         }
         1 => {
@@ -270,7 +301,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             go(&window, FIRST)?;
             await_go(&window, FIRST)?;
             events.post(FIRST, 0)?;
-            window.put_event(FIRST, 1, &[9], &events, 0)?;
+            window.put_notify(FIRST, 1, &[9], events.event(0)?)?;
             events.post(FIRST, 0)?;
         }
         _ => {}
@@ -306,7 +337,9 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
         go_on(held, late, EventPost::wait)?;
         let held = take(&machine, SECOND);
         let late = window
-            .rput_event(SECOND, 0, &[7], &events, 0)?
+            .to(SECOND, 0)
+            .notify(events.event(0)?)
+            .put(&[7])?
             .wait_within(SHORT);
         go_on(held, late, Request::wait)?;
         let held = take(&machine, SECOND);
@@ -338,7 +371,7 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
     world.barrier()?;
     if world.rank() == SECOND {
         check("posts", events.query(0)?, 2_u32)?;
-        events.bind(&window, 0..1, 0)?.wait(2)?;
+        await_posts(&window, 0..1, events.event(0)?, 2)?;
         check("data", window.local().get(0)?, 7_u32)?;
         check("counted", window.notify_value(Counter(0))?, 1_u32)?;
     }
@@ -369,15 +402,15 @@ pub(super) mod small {
         window: &Window<'w, u32, L>,
         events: &Events<'w, L>,
     ) -> Result<(), Failure> {
-        let bound = events.bind(window, 0..1, 0)?;
+        let event = events.event(0)?;
         let next = world.rank().next(world.size());
         if world.rank() == FIRST {
-            bound.put(next, 0, &[5])?;
+            window.put_notify(next, 0, &[5], event)?;
         }
-        bound.wait(1)?;
+        await_posts(window, 0..1, event, 1)?;
         check("word", window.local().get(0)?, 5_u32)?;
         if world.rank() != FIRST {
-            bound.put(next, 0, &[5])?;
+            window.put_notify(next, 0, &[5], event)?;
         }
         Ok(())
     }

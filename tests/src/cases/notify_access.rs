@@ -274,7 +274,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         index,
         count: 0,
     };
-    let wrong: [(Rank, usize, Notice, Error); 5] = [
+    let wrong: [(Rank, usize, Notice<'_>, Error); 5] = [
         (next, 3, Tag(max + 1).into(), Error::TagTooLarge { max }),
         (next, 4, Tag(1).into(), beyond),
         (stranger, 3, Tag(1).into(), unknown),

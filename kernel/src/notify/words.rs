@@ -1,21 +1,26 @@
-//! Notification counters: per window and rank, numbers that notified accesses of peers raise.
+//! Words at a target: a window's counters and signals, and their owner's calls.
+//!
+//! Each rank of a window has as many words as it has asked for. A notice of a peer changes one:
+//! [`Counter`]`(i)` adds 1 to word `i`, [`Signal`]`(i)` sets it or
+//! adds to it. The owner reads, sets and resets its words here, and waits for one by a
+//! [`WordRequest`](super::WordRequest). [Events](super::events) are words of the world.
 //!
 //! # Guarantee
-//! G1. Each notified access with a [`Counter`](super::Notice) adds 1 to it, once, after the access
-//!     has taken effect: whoever finds `n` from `n` accesses finds all their data in memory (and
-//!     past the cache; a [`CountRequest`] also refreshes own lines).
-//! G2. [`Window::set_num_notify`] takes effect on all ranks or on none. Afterwards all counters
-//!     are 0.
-//! G3. An access that names a counter which its *target* does not have moves no byte.
+//! G1. Each notified access that names a word changes it once, after the access has taken effect:
+//!     the rank that finds `n` from `n` accesses finds all their data in memory (and past the
+//!     cache; a [`WordRequest`](super::WordRequest) also refreshes own lines).
+//! G2. [`Window::set_num_notify`] takes effect on all ranks or on none. Afterwards all words are 0.
+//! G3. An access that names a word which its *target* does not have moves no byte.
 //! G4. [`Window::reset_notify_value`] is one atomic swap: each notification is in one of the values
 //!     that it returns.
+//! G5. A signal that was overwritten by another rank's `set` before it was seen tells nothing.
 //!
 //! # Values
-//! A counter is a number of 32 bits, modulo 2^32, in the low half of a cell of 8 bytes (see
+//! A word is a number of 32 bits, modulo 2^32, in the low half of a cell of 8 bytes (see
 //! [`Access::amo`](flagpost_link::Access::amo)). Its owner polls it: one load must show all of it,
 //! and on 32-bit buses 8 bytes may tear; and where there are no native atomic operations the whole
 //! cell would cost each notification a load and a store more. So 2^32 notifications without a
-//! reset are none; "reaches or exceeds" compares plain unsigned values.
+//! reset are none; comparisons are of plain unsigned values.
 //!
 //! # Steps
 //! | call | core | remote accesses |
@@ -23,23 +28,20 @@
 //! | a notified access | origin | those of the access, and 1 atomic operation |
 //! | `set_num_notify` | all | as [`allgather_with`] of 12 bytes |
 //! | `num_notify` | any | none: looks into the own table |
-//! | `notify_value` | target | none: reads the cell |
+//! | `notify_value`, `signal_fetch` | target | none: reads the cell |
 //! | `reset_notify_value`, `set_notify_value` | target | none: swaps |
-//! | [`Window::expect_count`] … `start` | target | none: publishes the request's lines |
-//! | `test`, `wait` | target | none |
 //!
-//! * A notified access: check the index against the target's number of counters; the access; fence;
-//!   add 1 to the cell.
+//! * A notified access: check the index against the target's number of words; the access; fence;
+//!   change the cell.
 //! * `set_num_notify`: take cells and clear them; tell all ranks where they are, and how many (an
 //!   allgather); give the former cells back.
-//! * `test`, `wait`: watch the cell. When it has reached the threshold, refresh the lines.
 //!
 //! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the
 //! target's register), or 1 with native ones. The owner's own swap takes its own lock.
 //!
 //! # Memory per rank
-//! Shared: 8 bytes per own counter, in whole lines. Private: 2 words per rank of the world (where
-//! its counters are, and how many: numbers may differ, so that O(p) it is); nothing before the
+//! Shared: 8 bytes per own word, in whole lines. Private: 2 machine words per rank of the world
+//! (where its words are, and how many: numbers may differ, so that O(p) it is); nothing before the
 //! first [`Window::set_num_notify`]; twice that during one. [`Window::free`] gives all back.
 //!
 //! # The calls of others
@@ -55,8 +57,18 @@
 //! | `MPIX_Notify_set_value(win, i, v)` | | [`set_notify_value(Counter(i), v)`] |
 //! | | `reset_notify_value` | [`reset_notify_value(Counter(i))`] |
 //! | `MPIX_Win_get_notify_request(win, i, n, &r)` | a request | [`expect_count(…)`], `start` |
-//! | `MPI_Test(&r)`, `MPI_Wait(&r)` | the same | [`CountRequest::test`], [`CountRequest::wait`] |
-//! | `MPI_Waitany` | the same | [`wait_any`] |
+//! | `MPI_Test(&r)`, `MPI_Wait(&r)`, `MPI_Waitany` | the same | `test`, `wait`, [`wait_any`] |
+//!
+//! | OpenSHMEM | here, of a window |
+//! |---|---|
+//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_SET, pe)` | `put_notify(pe, …, Signal(i).set(v))` |
+//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_ADD, pe)` | `put_notify(pe, …, Signal(i).add(v))` |
+//! | `shmemx_signal_set`, `shmemx_signal_add` | `notify(pe, Signal(i).set(v))`, `add` |
+//! | `shmem_signal_fetch(sig)` | [`signal_fetch(Signal(i))`](Window::signal_fetch) |
+//! | `shmem_signal_wait_until(sig, cmp, v)` | [`signal_wait_until(range, Signal(i), cmp, v)`] |
+//!
+//! OpenSHMEM has caches that are kept coherent, or none; here a wait says which elements it is
+//! about, as a request does.
 //!
 //! [`set_num_notify(n)`]: Window::set_num_notify
 //! [`num_notify(rank)`]: Window::num_notify
@@ -66,10 +78,11 @@
 //! [`set_notify_value(Counter(i), v)`]: Window::set_notify_value
 //! [`reset_notify_value(Counter(i))`]: Window::reset_notify_value
 //! [`expect_count(…)`]: Window::expect_count
+//! [`signal_wait_until(range, Signal(i), cmp, v)`]: Window::signal_wait_until
 //!
 //! # What does not compile
 //! Requests of a window borrow it, and [`Window::set_num_notify`] needs it alone: no request waits
-//! for a counter that is gone, and no unfinished access tells one.
+//! for a word that is gone, and no unfinished access tells one.
 //! ```compile_fail
 //! # use flagpost::*;
 //! # fn f<L: Link>(window: &mut Window<'_, u64, L>) -> Result<(), Error> {
@@ -88,20 +101,17 @@
 //! ```
 //!
 //! # Evidence
-//! Cases `counters.*` and `small.counter*`; counts in `tests/host/costs`.
+//! Cases `counters.*`, `signals.*` and `small.{counter,signal}*`; counts in `tests/host/costs`.
 //!
 //! [IntelMPI]: crate#sources
 //! [`allgather_with`]: crate::World::allgather_with
 //! [`wait_any`]: crate::wait_any
-//! [`CountRequest`]: super::CountRequest
-//! [`CountRequest::test`]: super::CountRequest::test
-//! [`CountRequest::wait`]: super::CountRequest::wait
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Rank};
+use flagpost_link::{Amo, Key, Link, Op, Rank, Width};
 
-use super::Counter;
-use crate::{Error, Window, collective::Call, window::counters::Coming};
+use super::{Counter, Signal};
+use crate::{Error, Window, World, collective::Call, window::counters::Coming};
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Gives this rank `count` counters in the place of those that it had, all 0. Collective; the
@@ -222,6 +232,17 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         core.world.value(core.own_counter(counter.0)?)
     }
 
+    /// The value of this rank's `signal`: [`notify_value`](Self::notify_value) of its word.
+    ///
+    /// # Errors
+    /// Those of [`notify_value`](Self::notify_value).
+    #[track_caller]
+    pub fn signal_fetch(&self, signal: Signal) -> Result<u32, Error> {
+        called!(self.core.world);
+        let core = &self.core;
+        core.world.value(core.own_counter(signal.0)?)
+    }
+
     /// Sets this rank's `counter` to 0 and gives the value that it had: one atomic swap, so that no
     /// notification is lost or counted twice.
     ///
@@ -276,5 +297,19 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         self.core
             .change_counter(counter.0, Amo::Swap(value.into()))?;
         Ok(())
+    }
+}
+
+impl<L: Link> World<'_, L> {
+    /// An own word's value. What its writers fenced before can be read; and what has arrived is
+    /// taken, so that a program that only ever asks keeps no rank waiting.
+    pub(super) fn value(&self, (key, offset): (Key, u32)) -> Result<u32, Error> {
+        point!(PROGRESS "the rank that is asked for may wait for room in this rank's ring":
+            "notify.value.progress", _ = self.progress());
+        self.note_poll()?;
+        let (link, me) = (self.link(), self.rank());
+        let read = |op: &Op| link.amo(me, key, offset, Amo::Read, Width::Half, op);
+        // The low half.
+        Ok(self.wait().ask(read)? as u32)
     }
 }
