@@ -59,6 +59,21 @@ pub type Guard<G> = G;
 #[cfg(mutants)]
 pub type Guard<G> = Option<G>;
 
+/// A lock that was really taken, for [`lock_point!`].
+#[doc(hidden)]
+#[cfg(not(mutants))]
+#[inline(always)]
+pub fn guard<G>(lock: Option<G>) -> Option<Guard<G>> {
+    lock
+}
+
+/// A lock that was really taken, for [`lock_point!`].
+#[doc(hidden)]
+#[cfg(mutants)]
+pub fn guard<G>(lock: Option<G>) -> Option<Guard<G>> {
+    lock.map(Some)
+}
+
 /// The name of a point, for a function that holds the point for its callers.
 #[derive(Copy, Clone, Debug)]
 pub struct Site {
@@ -93,12 +108,11 @@ impl Site {
 /// ```
 #[macro_export]
 macro_rules! point {
-    ($site:ident, $($step:tt)+) => {
-        $crate::step!($site, $($step)+)
+    ($site:ident, $step:expr) => {
+        $crate::if_broken!($site, (), $step)
     };
-    // OLD
-    ($name:literal, $($step:tt)+) => {
-        $crate::step!("": $name, $($step)+)
+    ($site:ident, $step:expr; else $instead:expr) => {
+        $crate::if_broken!($site, $instead, $step)
     };
     ($($tagged:tt)+) => {
         $crate::tagged!(step $($tagged)+)
@@ -108,10 +122,6 @@ macro_rules! point {
 /// A name to hand to a function that holds the point for its callers.
 #[macro_export]
 macro_rules! site {
-    // OLD
-    ($name:literal) => {
-        $crate::named!("": $name)
-    };
     ($($tagged:tt)+) => {
         $crate::tagged!(named $($tagged)+)
     };
@@ -122,11 +132,17 @@ macro_rules! site {
 #[macro_export]
 macro_rules! order {
     ($why:literal: $name:literal, $first:expr, $second:expr) => {
-        $crate::ordered!($name, $first, $second)
-    };
-    // OLD
-    ($name:literal, $first:expr, $second:expr $(,)?) => {
-        $crate::ordered!($name, $first, $second).0
+        $crate::if_broken!(
+            $name,
+            {
+                let second = $second;
+                ($first, second)
+            },
+            {
+                let first = $first;
+                (first, $second)
+            }
+        )
     };
 }
 
@@ -135,7 +151,7 @@ macro_rules! order {
 #[macro_export]
 macro_rules! lock_point {
     ($site:ident, $lock:expr) => {
-        $crate::locked!($site, $lock)
+        $crate::if_broken!($site, Some(None), $crate::guard($lock))
     };
 }
 
@@ -166,6 +182,17 @@ macro_rules! tagged {
 
 #[doc(hidden)]
 #[macro_export]
+macro_rules! step {
+    ($why:literal: $name:literal, $step:expr) => {
+        $crate::if_broken!($name, (), $step)
+    };
+    ($why:literal: $name:literal, $step:expr; else $instead:expr) => {
+        $crate::if_broken!($name, $instead, $step)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
 macro_rules! named {
     ($why:literal: $name:literal) => {
         const { $crate::Site::new($name) }
@@ -175,11 +202,11 @@ macro_rules! named {
 #[doc(hidden)]
 #[cfg(not(mutants))]
 #[macro_export]
-macro_rules! step {
-    ($why:literal: $name:literal, $step:expr $(; else $instead:expr)?) => {
+macro_rules! if_broken {
+    ($name:literal, $instead:expr, $step:expr) => {
         $step
     };
-    ($site:ident, $step:expr $(; else $instead:expr)?) => {{
+    ($site:ident, $instead:expr, $step:expr) => {{
         let _: $crate::Site = $site;
         $step
     }};
@@ -188,68 +215,15 @@ macro_rules! step {
 #[doc(hidden)]
 #[cfg(mutants)]
 #[macro_export]
-macro_rules! step {
-    ($why:literal: $name:literal, $($step:tt)+) => {
-        $crate::step!((const { $crate::Site::new($name) }), $($step)+)
+macro_rules! if_broken {
+    ($name:literal, $instead:expr, $step:expr) => {
+        $crate::if_broken!((const { $crate::Site::new($name) }), $instead, $step)
     };
-    ($site:expr, $step:expr) => {
-        if !$crate::broken($site) {
-            $step
-        }
-    };
-    ($site:expr, $step:expr; else $instead:expr) => {
+    ($site:expr, $instead:expr, $step:expr) => {
         if $crate::broken($site) {
             $instead
         } else {
             $step
-        }
-    };
-}
-
-#[doc(hidden)]
-#[cfg(not(mutants))]
-#[macro_export]
-macro_rules! ordered {
-    ($name:literal, $first:expr, $second:expr) => {{
-        let first = $first;
-        (first, $second)
-    }};
-}
-
-#[doc(hidden)]
-#[cfg(mutants)]
-#[macro_export]
-macro_rules! ordered {
-    ($name:literal, $first:expr, $second:expr) => {
-        if $crate::broken(const { $crate::Site::new($name) }) {
-            let second = $second;
-            ($first, second)
-        } else {
-            let first = $first;
-            (first, $second)
-        }
-    };
-}
-
-#[doc(hidden)]
-#[cfg(not(mutants))]
-#[macro_export]
-macro_rules! locked {
-    ($site:ident, $lock:expr) => {{
-        let _: $crate::Site = $site;
-        $lock
-    }};
-}
-
-#[doc(hidden)]
-#[cfg(mutants)]
-#[macro_export]
-macro_rules! locked {
-    ($site:ident, $lock:expr) => {
-        if $crate::broken($site) {
-            Some(None)
-        } else {
-            $lock.map(Some)
         }
     };
 }

@@ -309,8 +309,9 @@ impl<L: Link> Request<'_, L> {
         if let Some(immediate) = world.queue.find(|immediate| self.matches(immediate)) {
             return Ok(Some(world.status(immediate)));
         }
-        // ROOM: what is taken from the link must be kept.
-        while point!("notify.probe.room", !world.queue.has_no_spare(); else true) {
+        while point!(ROOM "what is taken from the link must be kept":
+            "notify.probe.room", !world.queue.has_no_spare(); else true)
+        {
             let Some(immediate) = world.next_notification(Some(self.wanted)) else {
                 return Ok(None);
             };

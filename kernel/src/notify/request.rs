@@ -143,8 +143,8 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline(always)]
     fn open(&mut self, place: Option<&Cell<Lines>>) -> Result<(), Error> {
         let lines = self.lines();
-        // PUBLISH: no dirty line is left to be evicted over what arrives.
-        point!("notify.start.publish", self.core.publish(lines)?);
+        point!(PUBLISH "no dirty line travels over what arrives":
+            "notify.start.publish", self.core.publish(lines)?);
         if let Some(open) = place {
             open.set(lines);
         }
@@ -231,14 +231,13 @@ impl<'r, L: Link> Request<'r, L> {
             return Err(Error::RequestInactive);
         }
         let world = self.world;
-        order!(
-            "notify.test.match<refresh",
+        order!("G1: a core may fetch lines ahead before the match": "notify.test.match<refresh",
             {
-                // ORDER: G2: what has arrived before comes first.
-                point!("notify.test.queue", self.take_queued());
+                point!(ORDER "G2: what has arrived earlier comes first":
+                    "notify.test.queue", self.take_queued());
                 while self.left > 0 {
-                    // ROOM: what is taken from the link must be kept.
-                    if point!("notify.test.room", world.queue.has_no_spare(); else false) {
+                    if point!(ROOM "what is taken from the link must be kept":
+                        "notify.test.room", world.queue.has_no_spare(); else false) {
                         let capacity = world.queue.capacity();
                         return Err(Error::QueueFull { capacity });
                     }
@@ -250,9 +249,8 @@ impl<'r, L: Link> Request<'r, L> {
                     }
                 }
             },
-            // REFRESH: G1: after the notification was taken; a core may fetch lines ahead before.
-            point!("notify.test.refresh", self.refresh()?)
-        );
+            point!(REFRESH "G1: this rank finds what has arrived":
+                "notify.test.refresh", self.refresh()?));
         self.close();
         Ok(self.status())
     }
@@ -417,13 +415,10 @@ impl<'r, L: Link> Request<'r, L> {
         if !self.is_started() {
             return Err(Error::RequestInactive);
         }
-        // PROGRESS: what travelled with notifications that have arrived is taken now, not placed
-        // over later own stores.
-        point!("notify.cancel.take", {
-            self.world.progress();
-        });
-        // REFRESH: peers may have put there; own stores must not merge into old lines.
-        point!("notify.cancel.refresh", self.refresh()?);
+        point!(PROGRESS "data that have arrived do not come over later stores":
+            "notify.cancel.take", _ = self.world.progress());
+        point!(REFRESH "peers may have put: stores do not merge into old lines":
+            "notify.cancel.refresh", self.refresh()?);
         self.close();
         Ok(())
     }
@@ -498,13 +493,13 @@ impl<'s, 'r: 's, L: Link> Complete<'s, L> for Request<'r, L> {
     }
 
     fn poll(&mut self) -> Result<bool, Error> {
-        // ORDER: G2: what has arrived before comes first.
-        point!("notify.several.queue", self.take_queued());
+        point!(ORDER "G2: what has arrived earlier comes first":
+            "notify.several.queue", self.take_queued());
         if self.left > 0 {
             return Ok(false);
         }
-        // REFRESH: G1: after the notification was taken.
-        point!("notify.several.refresh", self.refresh()?);
+        point!(REFRESH "G1: after the notification was taken":
+            "notify.several.refresh", self.refresh()?);
         self.close();
         Ok(true)
     }

@@ -120,7 +120,8 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     }
 
     fn attempt(&mut self) -> Result<T, Refusal> {
-        order!("rma.fetch.access<tell", self.change()?, self.tell()?);
+        order!("the access comes before what notifies of it": "rma.fetch.access<tell",
+            self.change()?, self.tell()?);
         let old = self.old.get(..size_of::<T>()).unwrap_or_default();
         let mut value = T::zeroed();
         copy(old, bytemuck::bytes_of_mut(&mut value));

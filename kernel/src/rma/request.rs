@@ -199,9 +199,9 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         if is_done(self.attempt(), &mut self.waiting)? {
             return Ok(Some(()));
         }
-        // PROGRESS: the peer may be in the same way: as while waiting.
         let world = self.remote.core.world;
-        point!("rma.request.test.progress", world.progress(); else false);
+        point!(PROGRESS "the peer may be in the same way":
+            "rma.request.test.progress", world.progress(); else false);
         Ok(None)
     }
 
@@ -279,7 +279,8 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     }
 
     fn attempt(&mut self) -> Result<(), Refusal> {
-        order!("rma.request.access<tell", self.transfer()?, self.tell()?);
+        order!("the access comes before what notifies of it": "rma.request.access<tell",
+            self.transfer()?, self.tell()?);
         Ok(())
     }
 

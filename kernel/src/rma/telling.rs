@@ -54,8 +54,8 @@ impl<'r> Telling<'r> {
             }
             Checked::Cell { key, offset, amo } => {
                 if !self.ordered {
-                    // ORDER: G2: the access before the cell that tells of it.
-                    point!("notify.notice.fence", link.fence()?);
+                    point!(ORDER "G2: the access comes before the cell that notifies of it":
+                        "notify.notice.fence", link.fence()?);
                     self.ordered = true;
                 }
                 link.amo(self.to, key, offset, amo, Width::Half, op)?;

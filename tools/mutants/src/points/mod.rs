@@ -315,11 +315,6 @@ impl Walk<'_> {
                 }
                 self.found.points.push(Point { name, place });
             }
-            // OLD
-            (_, [TokenTree::Literal(name), ..]) => {
-                let name = name.to_string().trim_matches('"').to_owned();
-                self.found.points.push(Point { name, place });
-            }
             (_, [TokenTree::Ident(site), ..])
                 if word != "site" && around.function.sites.contains(&site.to_string()) => {}
             _ => self.found.errors.push(format!(

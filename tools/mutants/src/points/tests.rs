@@ -145,6 +145,17 @@ fn a_point_says_why_its_step_is_there() {
         assert_eq!(found.errors.len(), 1, "{bad}: {:?}", found.errors);
         assert!(found.errors[0].starts_with("a.rs:1: a does not say why"));
     }
+    for bad in [
+        "point!(\"a\", x())",
+        "point!(\"all have come\": \"a\", x())",
+        "order!(\"a\", x(), y())",
+        "order!(ORDER \"it is first\": \"a\", x(), y())",
+        "self.lock(to, site!(\"a\"))",
+    ] {
+        let found = found(&format!("fn f() {{ {bad}; }}"));
+        assert_eq!(found.errors.len(), 1, "{bad}: {:?}", found.errors);
+        assert!(found.errors[0].contains("begins neither"));
+    }
 }
 
 #[test]
