@@ -131,7 +131,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     }
 
     /// The last step tells `notice`, if there is any.
-    pub(crate) fn telling(mut self, notice: Option<Checked>) -> Self {
+    pub(super) fn telling(mut self, notice: Option<Checked>) -> Self {
         self.telling = notice.map(|notice| self.about(notice, &[]));
         self
     }
@@ -156,7 +156,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     }
 
     /// Begins, as far as that goes without waiting.
-    pub(crate) fn begin(mut self) -> Result<Self, Error> {
+    pub(super) fn begin(mut self) -> Result<Self, Error> {
         self.try_once()?;
         Ok(self)
     }
