@@ -117,7 +117,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
         op.begun.set(0);
         if answers {
-            point!(PLACE "no call may follow that would do it":
+            point!(PLACE "the next call may come late":
                 "mapped.deferred.answered", self.place_kept(Kept::Pieces));
         }
         Ok(())

@@ -451,7 +451,7 @@ impl<F: Fabric> Telling for Networked<F> {
         if full() {
             self.look();
         }
-        if point!(ROOM "I sent no more than the target has room for":
+        if point!(ROOM "no more is sent than the target has room for":
             "network.put_immediate.room", full(); else false)
             && !peer.lost.get()
         {

@@ -72,7 +72,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     #[track_caller]
     pub fn flush(&self, target: Rank) -> Result<(), Error> {
         tries!(self.core().world);
-        point!(FLUSH "a flush is this and nothing else": "flush.place", {
+        point!(FLUSH "accesses to the target are complete": "flush.place", {
             if fast::flush(self, target) {
                 return Ok(());
             }
@@ -102,7 +102,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
 
     fn place(&self, target: Option<Rank>) -> Result<(), Error> {
         let world = self.core().world;
-        point!(FLUSH "the long way, and of all targets":
+        point!(FLUSH "accesses to the target, or to all, are complete":
             "flush.place.wait", world.wait().retry(|| world.link().flush(target))?);
         Ok(())
     }

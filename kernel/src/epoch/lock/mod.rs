@@ -418,7 +418,7 @@ impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
                         }
                     });
                     if self.owns() {
-                        point!(PUBLISH "G2: so are this rank's stores to its piece":
+                        point!(PUBLISH "G2: the next holder finds this rank's stores":
                             "lock.unlock.publish", core.publish(core.all())?);
                     }
                 },

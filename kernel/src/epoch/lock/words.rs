@@ -477,7 +477,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                 self.await_turn(word)?;
                 self.blocked = None;
             }
-            if point!(LOCK "all pieces are not locked while one is exclusively":
+            if point!(LOCK "a lock of all pieces waits for exclusive ones":
                 "lock.exclusive.register", !self.is_registered(); else false)
             {
                 let add = Amo::Add(EXCLUSIVE.into());

@@ -225,7 +225,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
             Validation::Invalidation => {
                 if let Some(told) = self.told_since(self.told.get())? {
                     self.told.set(told);
-                    point!(CHECK "G2: it is not said which rank's descriptor it was":
+                    point!(CHECK "G2: what is kept may be out of date":
                         "window.dynamic.describe.told", self.kept.drop_all());
                 }
                 if let Some((descriptor, _)) = self.kept.find(rank, at) {
