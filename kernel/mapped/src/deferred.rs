@@ -369,10 +369,8 @@ impl Deferred {
         if self.table().is_empty() && !all {
             return;
         }
-        let mut rings = self.of_pieces.take();
-        if all {
-            rings |= self.of_spans.take();
-        }
+        let of_spans = if all { self.of_spans.get() } else { 0 };
+        let rings = self.of_pieces.take() | of_spans;
         order!("data are in memory before producers hear so": "mapped.deferred.place<tell",
             self.empty(base, all), tell(rings));
         self.note();
@@ -388,6 +386,9 @@ impl Deferred {
                 point!(WRITE_BACK "D2, D3: peers find the data in memory":
                     "mapped.deferred.write_back", base.machine().write_back(&[lines]));
             }
+        }
+        if all {
+            self.of_spans.set(0);
         }
         point!(DRAIN "D2, D3; and before the cache fetches the lines":
             "mapped.deferred.drain", base.machine().drain());

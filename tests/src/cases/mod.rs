@@ -33,6 +33,7 @@ mod pscw_timeout;
 mod rma;
 mod rma_layout;
 mod rma_request;
+mod rma_target;
 mod signals;
 mod small;
 mod stencil;

@@ -2,7 +2,8 @@
 
 use crate::cases::{
     ANY, Links, MANY, any_link, attached, case, collective, collective_unfinished, created,
-    dynamic, epochs, fence, join, lock, lock_timeout, model, rma, rma_layout, rma_request, small,
+    dynamic, epochs, fence, join, lock, lock_timeout, model, rma, rma_layout, rma_request,
+    rma_target, small,
 };
 use crate::{Case, Platform};
 use flagpost::{EpochSlots, Link, Validation};
@@ -42,6 +43,7 @@ impl<P: Platform> Links<P> {
         case("rma.requests", 1, ANY, |c| rma_request::requests(&join(c)?)),
         case("rma.cells", 1, ANY, |c| rma_request::cells(&join(c)?)),
         case("rma.epochs", 1, rma::MOST, |c| rma::epochs(&join(c)?)),
+        case("rma.combined", 1, MANY, |c| rma_target::combine(&join(c)?)),
         case("rma.misuse", 1, MANY, |c| rma::misuse(&join(c)?)),
         case("timeout.accumulates", 1, rma::MOST, |c| {
             rma_request::accumulates(&join(c)?)
