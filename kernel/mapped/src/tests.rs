@@ -138,6 +138,25 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
     }
 }
 
+/// D2: bytes for a line that is kept in the cache are placed with it, not under it. Of two pieces,
+/// the first leaves the write-combining buffer before the line is written back.
+#[test]
+fn bytes_of_a_line_in_the_cache_are_placed_with_it() {
+    alone(0, |link, start| {
+        for kept in [Kept::Pieces, Kept::All] {
+            link.mail().keep(1, start, &[1; 32], true);
+            link.mail().keep(1, start + 4, &[2; 20], true);
+            link.mail().keep(1, start + 64, &[3; 20], true);
+            assert_eq!(link.mail().deferred.pieces(), 2);
+            link.mail().place_kept(kept);
+            link.mail().place_kept(Kept::All);
+            let mut line = [1; 32];
+            line[4..24].fill(2);
+            assert_eq!(in_memory(link, start)[..32], line);
+        }
+    });
+}
+
 /// As many pieces, and runs of lines, are kept as there are places; one more has all placed. Again
 /// once there is room again, from wherever they come.
 #[test]
