@@ -61,7 +61,8 @@ pub(crate) const UNIT: u32 = 32;
 const NOBODY: u32 = u32::MAX;
 const SEVERAL: u32 = u32::MAX - 1;
 
-/// In how many looks that find nothing more of a put may come, before what has come is placed.
+/// In how many looks that find nothing more of a put may come, before what has come is placed; and
+/// how many waits after long data do not sleep (`docs/costs.md`).
 const COMING: u8 = 200;
 
 /// The data that [`Deferred::place`] places.

@@ -60,9 +60,6 @@ use crate::{
     peer::{Inbox, Outbox, Peer},
 };
 
-/// Looks at a line that has not come: its producer stores it without waiting for anything.
-const LOOKS: u32 = 2;
-
 /// Lines that are taken of a ring of `entries` until its producer is told: it has enough left to
 /// continue meanwhile.
 const fn due(entries: u32) -> u32 {
@@ -317,8 +314,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         let mut line = u32::from(part).max(1);
         while line <= head.lines() {
             let ticket = first.wrapping_add(line);
-            let look = |_| self.look_line(rings, number, ticket);
-            let Some(words) = (0..LOOKS).find_map(look) else {
+            let Some(words) = self.look_line(rings, number, ticket) else {
                 inbox.reads_part(line as u8);
                 self.deferred.has_read_part();
                 return None;

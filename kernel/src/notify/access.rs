@@ -1,4 +1,6 @@
-//! Notified accesses: one call moves the data and tells the target. None needs an epoch.
+//! Notified accesses: one call moves the data and tells the target. None needs an epoch. The short
+//! forms here wait until the data have left; [`Window::to`] begins any other access, with a
+//! request.
 //!
 //! # The calls
 //! | | |
@@ -10,7 +12,7 @@
 //!
 //! In an epoch, and on attached memory: `to`, then [`Target::notify`].
 //!
-//! # What a notice tells
+//! # The meaning of a notice
 //! | of | the target that finds it |
 //! |---|---|
 //! | a put, an accumulate | finds the elements changed |
@@ -19,8 +21,8 @@
 //! And so for all that the same rank did to the same target before; by a counter, a signal or an
 //! event the target is not told of data that [travel inline](super#inline-data) with an earlier
 //! tag. As everywhere, nothing orders a put before accumulates and gets of the same elements but a
-//! flush, or an answer: an accumulate that comes behind a put without may be lost, or fetch what
-//! was before it. Where the target caches its piece, it names the elements by a request's range
+//! flush, or an answer: an accumulate that comes after a put without may be lost, or fetch what was
+//! before it. Where the target caches its piece, it names the elements by a request's range
 //! ([`Window::expect`]).
 //!
 //! # Steps
@@ -68,7 +70,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         Target::new(self, to, index, Unsaid)
     }
 
-    /// Tells `to`, and moves nothing. Behind all that this rank did to `to` before, as the
+    /// Tells `to`, and moves nothing. Comes after all that this rank did to `to` before, as the
     /// [module](self) says.
     ///
     /// # Errors
@@ -186,7 +188,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     }
 
     /// Loads elements from `index` of `from`'s piece into `into`, and tells `from` that they have
-    /// been read: it may store to them again. What it stored is seen if it was visible to peers
+    /// been read: it may store to them again. Its stores are seen if they were visible to peers
     /// before (a started request, an epoch, a window of the [unified](crate::Model::Unified)
     /// model).
     ///

@@ -6,12 +6,12 @@
 //! for. An event needs no window, and no reset: its owner remembers how many posts it has taken.
 //!
 //! # Guarantee
-//! G1. When [`Events::wait`] returns, the effects of what the ranks whose posts it has taken did
-//!     before them are in memory: puts to any window, and cells' changes; not data that
-//!     [travel inline](super#inline-data) with an earlier tag, which come in this rank's next call
-//!     that takes notifications: the rank that posts flushes these first, or has them put in place
-//!     ([`Window::set_inline`]). A request of a window also refreshes the own lines that the data
-//!     lie in.
+//! G1. When [`Events::wait`] returns, all that the ranks did before the posts that it has taken is
+//!     in memory: puts to any window, and cells' changes; not data that [travel
+//!     inline](super#inline-data) with an earlier tag, which come in this rank's next call that
+//!     takes notifications: the rank that posts flushes these first, or has them put in place
+//!     ([`Window::set_inline`]). A request of a window also refreshes this rank's lines that the
+//!     data lie in.
 //! G2. No post is lost or taken twice: not if budgets run out, either.
 //! G3. [`World::events`] succeeds on all ranks or on none.
 //!
@@ -27,12 +27,9 @@
 //! |---|---|---|---|
 //! | `post` | origin | fence; add 1 to the target's cell | 1 atomic |
 //! | a put with it as notice | origin | put; fence; add 1 | the data, 1 atomic |
-//! | `query` | target | read the own cell; less what was taken | none |
-//! | `wait` | target | watch the own cell until enough posts are there; take them | none |
+//! | `query` | target | read its cell; less what was taken | none |
+//! | `wait` | target | watch its cell until enough posts are there; take them | none |
 //! | a request | target | as [`WordRequest`], and take them | none |
-//!
-//! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the
-//! target's register), or 1 with native ones.
 //!
 //! | Fortran 2018, [CAF-NA] | here |
 //! |---|---|
@@ -48,9 +45,6 @@
 //! # Memory per rank
 //! Shared: 8 bytes per event, in whole lines. Private: a machine word per event. [`Events::free`]
 //! gives all back.
-//!
-//! # Evidence
-//! Cases `events.*` and `small.event*`; counts in `tests/host/costs`.
 //!
 //! [CAF-NA]: crate#sources
 
@@ -84,8 +78,8 @@ pub struct Events<'w, L> {
     taken: &'w [Cell<u32>],
 }
 
-/// What is posted and taken when an event is made: 4 before the numbers wrap around, so that every
-/// run passes that.
+/// The counts of posts and of posts taken when an event is made: 4 before the numbers wrap around,
+/// so that every run passes that.
 const FIRST: u32 = 0_u32.wrapping_sub(4);
 
 impl<'w, L: Link> World<'w, L> {
@@ -165,7 +159,7 @@ impl<'w, L: Link> Events<'w, L> {
         self.count
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -191,7 +185,8 @@ impl<'w, L: Link> Events<'w, L> {
         Ok(Event::new(self.world, place, self.taken(index)?))
     }
 
-    /// Posts event `index` of `to`. What this rank did before is in memory when the post is seen.
+    /// Posts event `index` of `to`. All that this rank did before is in memory when the post is
+    /// seen.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::NoSuchCounter`], [`Error::PeerLost`].
@@ -230,14 +225,14 @@ impl<'w, L: Link> Events<'w, L> {
         })
     }
 
-    /// How many posts of own event `index` have not been taken. Waits for none of them.
+    /// How many posts of this rank's event `index` have not been taken. Waits for none of them.
     ///
     /// Takes notifications from the link, if there is room, so that a loop round this call keeps
     /// nobody waiting.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory;
-    /// [`Error::PeerLost`] in one of 64 calls, if a rank is lost.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for this rank's
+    /// memory; [`Error::PeerLost`] in one of 64 calls, if a rank is lost.
     ///
     /// # Example
     /// ```
@@ -260,8 +255,8 @@ impl<'w, L: Link> Events<'w, L> {
         Ok(posted.wrapping_sub(self.taken(index)?.get()))
     }
 
-    /// Waits until there are `until` posts of own event `index`, and takes so many. See G1 of the
-    /// [module](self) for what can be read then; own lines are not refreshed.
+    /// Waits until there are `until` posts of this rank's event `index`, and takes them. See G1 of
+    /// the [module](self) for what can be read then; this rank's lines are not refreshed.
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::CountZero`]; [`Error::Timeout`] with how many posts are
@@ -379,16 +374,11 @@ impl<L: Link> EventPost<'_, L> {
     pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.world);
         let world = self.world;
-        match world.within(budget, || self.tell()) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
+        let told = world.within(budget, || self.tell());
+        told.map_err(Unfinished::with(self))
     }
 
-    /// Whether the event is posted, without waiting: [`wait_within`](Self::wait_within) with a
+    /// Posts the event as far as that takes no waiting: [`wait_within`](Self::wait_within) with a
     /// budget of 0.
     ///
     /// # Errors

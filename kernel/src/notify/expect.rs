@@ -1,4 +1,7 @@
-//! What a request expects, and what has arrived that none expects.
+//! Requests for notifications that have not come, and calls that look at those that have come. A
+//! program makes a request before it needs it, and starts it for each use. Notifications that no
+//! request has matched wait in the unexpected queue: a program may look at them there, or discard
+//! them.
 
 use core::ops::Range;
 

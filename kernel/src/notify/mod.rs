@@ -11,10 +11,10 @@
 //!     a full ring its senders wait. A window with some that are not matched is not
 //!     [freed](crate::Window::free). Dropped are only those that no rank of this world sends: of a
 //!     window that there is not, in the name of a rank that there is not, or in another one's where
-//!     the link knows whose they are (on coherent machines a request that takes its notification at
-//!     once does not ask).
+//!     the link knows whose they are (on coherent machines a request that takes its notification
+//!     immediately does not ask).
 //!
-//! # Who does what
+//! # Parts
 //! All accesses, and what the target may take from being told: [`access`]. How it is told, by a
 //! tag or by the change of a word: [`notice`]. Tags are matched by requests, as below. A counter or
 //! signal is a word of a window ([`words`]), an event one of the world ([`events`]); a target waits
@@ -62,7 +62,7 @@
 //!   in a call that waits or tests, or make up to 16 others. On coherent machines they need no call
 //!   of the target. They cost nothing more while no inline data are in flight.
 //!
-//! What an owner stores through its cache notifies no rank: see
+//! A store of the owner through its cache notifies no rank: see
 //! [there](crate::epoch::lock#this-ranks-own-piece).
 //!
 //! A barrier, a PSCW epoch, or a notice by a counter or signal does not place them: what follows
@@ -71,9 +71,6 @@
 //! # Source
 //! [NA] III (interface), IV-B (matching with one unexpected queue). The range of a request is ours:
 //! chips without coherence need to know what to invalidate.
-//!
-//! # Evidence
-//! Cases `notify.*`, `small.notify*` and `timeout.notified` of the conformance table.
 //!
 //! [NA]: crate#sources
 

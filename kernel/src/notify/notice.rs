@@ -2,8 +2,8 @@
 //!
 //! A [`Tag`] goes through the target's queue, and a request matches it. A *word* is a cell at the
 //! target that a notice adds to, or sets. It has three names, for three ways to use it: a
-//! [`Counter`] and a [`Signal`] belong to a window, an [`Event`] to the world. All of them come to
-//! the same here: a key, an offset, and an operation on the cell.
+//! [`Counter`] and a [`Signal`] belong to a window, an [`Event`] to the world. All of them are the
+//! same here: a key, an offset, and an operation on the cell.
 //!
 //! # Guarantee
 //! G1. The target of a notice is checked before any byte moves: nothing has happened if it is
@@ -188,7 +188,7 @@ impl<L: Link> Core<'_, L> {
         }
     }
 
-    /// What telling `notice` to `to` comes to. Moves nothing.
+    /// The steps that tell `notice` to `to`, checked. Moves nothing.
     pub(crate) fn check_notice(&self, to: Rank, notice: Notice<'_>) -> Result<Checked, Error> {
         let (word, amo) = match notice {
             Notice::Tag(tag) => {

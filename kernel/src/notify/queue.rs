@@ -49,7 +49,7 @@ impl<'a> UnexpectedQueue<'a> {
         unexpected.saturating_add(1) as usize
     }
 
-    /// A queue of so many `words` as [`UnexpectedQueue::words`] says.
+    /// A queue of as many `words` as [`UnexpectedQueue::words`] says.
     pub(crate) fn new(words: &'a [Cell<u32>], unexpected: u16, tag_bits: u32) -> Self {
         Self {
             words,
@@ -70,13 +70,13 @@ impl<'a> UnexpectedQueue<'a> {
         self.places.saturating_sub(1)
     }
 
-    /// Whether only the spare place is left: no more is taken from the link, but by a test that
+    /// True if only the spare place is left: no more is taken from the link, but by a test that
     /// looks whether the next one matches.
     pub(crate) fn is_full(&self) -> bool {
         self.len.get().saturating_add(1) >= self.places
     }
 
-    /// Whether the spare place is taken as well.
+    /// True if the spare place is taken as well.
     pub(crate) fn has_no_spare(&self) -> bool {
         self.len.get() >= self.places
     }
@@ -86,7 +86,7 @@ impl<'a> UnexpectedQueue<'a> {
         beside.or_else(|| self.words.get(index.wrapping_sub(BESIDE)))
     }
 
-    /// Whether it holds none.
+    /// True if it holds none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len.get() == 0

@@ -1,11 +1,13 @@
-//! Persistent requests for notifications.
+//! Persistent requests for notifications. A request names the notifications that it matches, how
+//! many, and the lines that their data are for. It is one line of memory, which its user owns, so
+//! matching is fast and there is no list of requests. [`Request`] has a drawing of its life.
 //!
 //! # Cost
 //! From cold, with one request started: [`test`](Request::test) touches the request's line, the
-//! line of the unexpected queue's head (`queue`), what the link looks at (the ring's line), and
-//! lines of the queue behind the second notification that waits there. When it completes, a request
-//! with a range also touches 3 lines of its window, to invalidate and to allow own stores.
-//! Measured: `tests/host/lines.rs`.
+//! line of the unexpected queue's head (`queue`), the line of the ring, and lines of the queue
+//! after the second notification that waits there. When it completes, a request with a range also
+//! touches 3 lines of its window, to invalidate and to allow stores there. Measured:
+//! `tests/host/lines.rs`.
 
 use core::{cell::Cell, panic::Location};
 
@@ -23,7 +25,7 @@ use crate::{
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Status {
-    /// Who sent it.
+    /// The rank that sent it.
     pub source: Rank,
     /// Its tag.
     pub tag: Tag,
@@ -43,6 +45,23 @@ pub(super) const ANY_SOURCE: u32 = 1;
 pub(super) const ANY_TAG: u32 = 2;
 
 /// A persistent request: completes when `count` notifications have matched it. 32 bytes, one line.
+///
+/// # Life
+/// ```text
+///   Window ─── expect ───┐
+///                        ▼
+///                    ┌───────┐ from, times, status
+///        ┌── free ───│ made  │──┐
+///        │           └───────┘◄─┘
+///        │       start │   ▲ test: complete; wait, wait_within;
+///        ▼             │   │ test_any, wait_any, wait_all; cancel
+///      gone            ▼   │
+///        ▲           ┌─────────┐ test: None; status;
+///        └── free ───│ started │──┐ the budget ran out
+///                    └─────────┘◄─┘
+/// ```
+/// While it is started this rank does not store to its lines. One that is dropped then keeps them
+/// closed.
 #[derive(Debug)]
 #[repr(align(32))]
 #[must_use = "a request does nothing until it is started"]
@@ -93,8 +112,8 @@ impl<'r, L: Link> Request<'r, L> {
         }
     }
 
-    /// Starts to wait for `count` notifications anew. Writes the own dirty lines of the request's
-    /// range back; until it completes, own stores there are refused.
+    /// Starts to wait for `count` notifications anew. Writes this rank's dirty lines of the
+    /// request's range back; until it completes, this rank's stores there are refused.
     ///
     /// Notifications that arrived before count.
     ///
@@ -153,7 +172,7 @@ impl<'r, L: Link> Request<'r, L> {
         Ok(())
     }
 
-    /// Whether it is started and not complete.
+    /// True if it is started and not complete.
     pub fn is_started(&self) -> bool {
         self.wanted & STARTED != 0
     }
@@ -163,7 +182,7 @@ impl<'r, L: Link> Request<'r, L> {
         (self.left < self.expected).then(|| self.world.status(self.wanted & !STARTED))
     }
 
-    /// Whether the request is complete: the last notification it matched if so. Does not wait.
+    /// The last notification that it matched, if the request is complete. Does not wait.
     ///
     /// A complete request is not started any more.
     ///
@@ -343,13 +362,13 @@ impl<'r, L: Link> Request<'r, L> {
         self.core.requested.first_room()
     }
 
-    /// Whether it is started and one notification is missing.
+    /// True if it is started and one notification is missing.
     #[inline(always)]
     pub(crate) fn lacks_one(&self) -> bool {
         self.is_started() && self.left == 1
     }
 
-    /// Whether its lines are the first that are closed, or are none while those are.
+    /// True if its lines are the first that are closed, or are none while those are.
     #[inline(always)]
     pub(crate) fn has_first_lines(&self) -> bool {
         self.core.requested.has_first(self.lines())
@@ -400,10 +419,10 @@ impl<'r, L: Link> Request<'r, L> {
         Ok(())
     }
 
-    /// Ends a started request without waiting: own stores to its lines are allowed again. Only for
-    /// a program that knows that no peer will put there any more. What has matched is gone. Takes
-    /// what has arrived from the link, as far as the unexpected queue has room: data that travel
-    /// with notifications beyond that come later.
+    /// Ends a started request without waiting: this rank's stores to its lines are allowed again.
+    /// Only for a program that knows that no peer will put there any more. All that has matched is
+    /// gone. Takes what has arrived from the link, as far as the unexpected queue has room: data
+    /// that travel with notifications beyond that come later.
     ///
     /// A started request that is dropped instead keeps its lines closed, and its place taken.
     ///
@@ -436,7 +455,7 @@ impl<'r, L: Link> Request<'r, L> {
         world.queue.take_if(|immediate| self.takes(immediate));
     }
 
-    /// Whether a notification is for this request: as a rule it is just the one.
+    /// True if a notification is for this request: as a rule it is just the one.
     pub(super) fn matches(&self, immediate: u32) -> bool {
         (immediate ^ self.wanted) & !STARTED == 0
             || self.start & (ANY_SOURCE | ANY_TAG) != 0 && self.matches_any(immediate)
@@ -468,7 +487,7 @@ impl<'r, L: Link> Request<'r, L> {
         }
     }
 
-    /// What peers have put there is seen from now on.
+    /// Peers' puts there are seen from now on.
     fn refresh(&self) -> Result<(), Error> {
         self.core.refresh(self.lines())
     }

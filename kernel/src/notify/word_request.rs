@@ -1,8 +1,8 @@
 //! A request for a word: it waits until the word compares with a value as it should.
 //!
 //! One kind of request waits for all words at a target: counters, signals and events. It may have
-//! lines of the own piece, in which the data lie that the word tells of; it publishes them when it
-//! starts, and refreshes them when the word is as it should be. It is persistent: made once,
+//! lines of this rank's piece, in which the data lie that the word tells of; it publishes them when
+//! it starts, and refreshes them when the word is as it should be. It is persistent: made once,
 //! started for each use. The owner of an event remembers how many posts it has taken, and the
 //! request compares and takes what is left.
 //!
@@ -20,10 +20,8 @@
 //! | `wait` | target | test until complete | none |
 //! | `cancel` | target | refresh the lines | none |
 //!
-//! The rule for lines is that of [tag requests](super#rule-for-cached-lines).
-//!
-//! # Evidence
-//! Cases `counters.*`, `signals.*`, `events.*`, `small.{counter,signal,event}*`.
+//! The life of a request, and the rule for lines, are those of [tag
+//! requests](super#rule-for-cached-lines).
 
 use core::{cell::Cell, ops::Range};
 
@@ -56,7 +54,7 @@ pub enum Compare {
 }
 
 impl Compare {
-    /// Whether it is true of `word` and `value`, as unsigned numbers.
+    /// True if it is true of `word` and `value`, as unsigned numbers.
     pub const fn holds(self, word: u32, value: u32) -> bool {
         match self {
             Self::Eq => word == value,
@@ -69,7 +67,7 @@ impl Compare {
     }
 }
 
-/// A persistent request: completes when an own word compares with a value as it should.
+/// A persistent request: completes when a word of this rank compares with a value as it should.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is started"]
 pub struct WordRequest<'r, 'w, L: Link> {
@@ -79,11 +77,11 @@ pub struct WordRequest<'r, 'w, L: Link> {
     word: (Key, u32),
     compare: Compare,
     value: u32,
-    /// Whether each notification adds 1: so how many are missing is known.
+    /// True if each notification adds 1: then it is known how many are missing.
     counts: bool,
     /// Of an event: how many posts have been taken already.
     taken: Option<&'r Cell<u32>>,
-    /// What was compared when the word was last looked at.
+    /// The value that was compared when the word was last looked at.
     seen: Cell<u32>,
     op: Pending<'w, L>,
     started: bool,
@@ -91,7 +89,7 @@ pub struct WordRequest<'r, 'w, L: Link> {
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// A request that completes when this rank's `word` compares with `value` as `compare` says:
-    /// then the data that came before can be read in the elements `range` of the own piece (an
+    /// then the data that came before can be read in the elements `range` of this rank's piece (an
     /// empty range: no data, or data that are never cached). The word is a [`Counter`], a
     /// [`Signal`], or an [`Event`](super::Event).
     ///
@@ -243,8 +241,8 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
         })
     }
 
-    /// Starts to wait anew. Writes the own dirty lines of the request's range back; until it
-    /// completes, own stores there are refused. What was counted before counts.
+    /// Starts to wait anew. Writes this rank's dirty lines of the request's range back; until it
+    /// completes, this rank's stores there are refused. Notices that were counted before count.
     ///
     /// # Errors
     /// [`Error::RequestActive`]; [`Error::TooManyRequests`], unless its range is empty.
@@ -295,8 +293,8 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
             .map_err(|error| self.end().err().unwrap_or(error))
     }
 
-    /// Whether the request is complete: if so, the word's value (of an event: how many posts are
-    /// left). Does not wait.
+    /// The word's value (of an event: how many posts are left), if the request is complete. Does
+    /// not wait.
     ///
     /// A complete request is not started any more. Takes notifications from the link, if there is
     /// room.
@@ -384,8 +382,9 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
         )
     }
 
-    /// Ends a started request without waiting: own stores to its lines are allowed again. Only for
-    /// a program that knows that no peer will put there any more. The word keeps its value.
+    /// Ends a started request without waiting: this rank's stores to its lines are allowed again.
+    /// Only for a program that knows that no peer will put there any more. The word keeps its
+    /// value.
     ///
     /// A started request that is dropped instead keeps its lines closed, and its place taken.
     ///
@@ -401,7 +400,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        point!(REFRESH "peers may have put there: own stores do not merge into old lines":
+        point!(REFRESH "peers may have put there: stores do not merge into old lines":
             "words.cancel.refresh", self.refresh()?);
         self.close();
         Ok(())
@@ -423,7 +422,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
         Ok(())
     }
 
-    /// Whether it waits.
+    /// True if it waits.
     pub fn is_started(&self) -> bool {
         self.started
     }
@@ -444,7 +443,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
         }
     }
 
-    /// Own stores to the lines are allowed again.
+    /// This rank's stores to the lines are allowed again.
     fn close(&mut self) {
         if let Some((core, lines)) = self.target {
             core.requested.close(lines);
@@ -453,7 +452,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     }
 }
 
-/// `left` notifications have not come. No rank is named: any may tell an own word.
+/// `left` notifications have not come. No rank is named: any may tell a word of this rank.
 fn late(left: u32) -> Timeout {
     Timeout {
         waiting: Waiting::Notification,

@@ -8,7 +8,7 @@
 //! # Guarantee
 //! G1. Each notified access that names a word changes it once, after the access has taken effect:
 //!     the rank that finds `n` from `n` accesses finds all their data in memory (and past the
-//!     cache; a [`WordRequest`](super::WordRequest) also refreshes own lines).
+//!     cache; a [`WordRequest`](super::WordRequest) also refreshes this rank's lines).
 //! G2. [`Window::set_num_notify`] takes effect on all ranks or on none. Afterwards all words are 0.
 //! G3. An access that names a word which its *target* does not have moves no byte.
 //! G4. [`Window::reset_notify_value`] is one atomic swap: each notification is in one of the values
@@ -27,7 +27,7 @@
 //! |---|---|---|
 //! | a notified access | origin | those of the access, and 1 atomic operation |
 //! | `set_num_notify` | all | as [`allgather_with`] of 12 bytes |
-//! | `num_notify` | any | none: looks into the own table |
+//! | `num_notify` | any | none: looks into its table |
 //! | `notify_value`, `signal_fetch` | target | none: reads the cell |
 //! | `reset_notify_value`, `set_notify_value` | target | none: swaps |
 //!
@@ -40,9 +40,9 @@
 //! target's register), or 1 with native ones. The owner's own swap takes its own lock.
 //!
 //! # Memory per rank
-//! Shared: 8 bytes per own word, in whole lines. Private: 2 machine words per rank of the world
-//! (where its words are, and how many: numbers may differ, so that O(p) it is); nothing before the
-//! first [`Window::set_num_notify`]; twice that during one. [`Window::free`] gives all back.
+//! Shared: 8 bytes per word, in whole lines. Private: 2 machine words per rank of the world (where
+//! its words are, and how many: numbers may differ, so that O(p) it is); nothing before the first
+//! [`Window::set_num_notify`]; twice that during one. [`Window::free`] gives all back.
 //!
 //! # The calls of others
 //! | [IntelMPI] | MPI 5.1 draft, 12.6 | here, of a window |
@@ -80,7 +80,7 @@
 //! [`expect_count(…)`]: Window::expect_count
 //! [`signal_wait_until(range, Signal(i), cmp, v)`]: Window::signal_wait_until
 //!
-//! # What does not compile
+//! # Programs that do not compile
 //! Requests of a window borrow it, and [`Window::set_num_notify`] needs it alone: no request waits
 //! for a word that is gone, and no unfinished access tells one.
 //! ```compile_fail
@@ -99,9 +99,6 @@
 //! request.start()
 //! # }
 //! ```
-//!
-//! # Evidence
-//! Cases `counters.*`, `signals.*` and `small.{counter,signal}*`; counts in `tests/host/costs`.
 //!
 //! [IntelMPI]: crate#sources
 //! [`allgather_with`]: crate::World::allgather_with
@@ -127,9 +124,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// On all ranks together, which then keep the counters and values that they had:
     /// [`Error::MemoryFull`] (also for a number that cannot be), [`Error::ArenaFull`],
     /// [`Error::TooManyPieces`] where the cause is, [`Error::Asymmetric`] naming the first such
-    /// rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to go on,
-    /// with the number of the first call. [`Error::CollectiveUnfinished`]: nothing was taken, and
-    /// the next call may be of any number.
+    /// rank elsewhere. [`Error::Timeout`] naming a rank that was waited for: call again to
+    /// continue, with the number of the first call. [`Error::CollectiveUnfinished`]: nothing was
+    /// taken, and the next call may be of any number.
     ///
     /// # Example
     /// ```
@@ -150,7 +147,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         called!(self.core.world);
         let core = &mut self.core;
         let (world, call) = (core.world, Call::SetCounters(core.id));
-        // What is refused decides nothing.
+        // A refusal decides nothing.
         world.check_collective(call)?;
         let mut coming = core.counters.coming.unwrap_or_else(|| Coming {
             taken: world.take_counters(count),
@@ -200,7 +197,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     }
 
     /// This rank's `counter`. The data of the notifications that it has counted are in memory, and
-    /// what is read past the cache from now on finds them. Own lines are not refreshed: for
+    /// reads past the cache from now on find them. This rank's lines are not refreshed: for
     /// [`Local`](crate::Local) in windows of the separate model see [`Window::expect_count`] and
     /// [`Window::sync`].
     ///
@@ -208,8 +205,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// nobody waiting.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for own memory;
-    /// [`Error::PeerLost`] in one of 64 calls, if a rank is lost.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for this rank's
+    /// memory; [`Error::PeerLost`] in one of 64 calls, if a rank is lost.
     ///
     /// # Example
     /// ```
@@ -247,9 +244,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// notification is lost or counted twice.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while the own lock is taken or a network does
-    /// not answer: call again to go on. The swap is done once. One that is not gone on with may
-    /// have been done, before the next change of an own counter.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while this rank's lock is taken or a network
+    /// does not answer: call again to continue. The swap is done once. One that is not continued
+    /// may have been done, before the next change of a counter of this rank.
     ///
     /// # Example
     /// ```
@@ -275,9 +272,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Sets this rank's `counter` to `value`. Notifications that arrived before are forgotten.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while the own lock is taken or a network does
-    /// not answer: call again to go on. A change that is not gone on with may have been done,
-    /// before the next change of an own counter.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while this rank's lock is taken or a network
+    /// does not answer: call again to continue. A change that is not continued may have been done,
+    /// before the next change of a counter of this rank.
     ///
     /// # Example
     /// ```
@@ -301,8 +298,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
 }
 
 impl<L: Link> World<'_, L> {
-    /// An own word's value. What its writers fenced before can be read; and what has arrived is
-    /// taken, so that a program that only ever asks keeps no rank waiting.
+    /// The value of a word of this rank. All that its writers fenced before can be read; and
+    /// notifications that have arrived are taken, so that a program that only ever asks keeps no
+    /// rank waiting.
     pub(super) fn value(&self, (key, offset): (Key, u32)) -> Result<u32, Error> {
         point!(PROGRESS "the rank that is asked for may wait for room in this rank's ring":
             "notify.value.progress", _ = self.progress());

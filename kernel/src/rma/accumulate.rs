@@ -1,4 +1,6 @@
-//! Accumulates: elements of a peer's piece are combined with operands.
+//! Accumulates: elements of a peer's piece are combined with operands. Several ranks may combine
+//! with an element at the same time. An access is done piece by piece, and each piece in one step
+//! of the link: under the owner's lock, or by the machine's atomic operations.
 //!
 //! # Guarantee
 //! G1. Each element is changed as a whole: of two accumulates to it, by any ranks in any epochs,
@@ -6,9 +8,9 @@
 //!     sizes.)
 //! G2. Each element is changed once, however often the call is repeated: a handle knows which
 //!     pieces are done.
-//! G3. What is fetched is what the element held before.
+//! G3. A fetch gives the value that the element held before.
 //!
-//! Elements of one call are changed in any order, and not all at once.
+//! Elements of one call are changed in any order, and not all in one step.
 //!
 //! # Steps
 //! | call | core | in order |
@@ -35,7 +37,7 @@ use super::{
     transfer::{Remote, Sides},
 };
 
-/// What to do with the pieces of an accumulate.
+/// The work on each piece of an accumulate.
 #[derive(Debug)]
 pub(super) struct Accumulate<'r> {
     pub(super) combine: Combine,

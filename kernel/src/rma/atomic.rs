@@ -1,7 +1,6 @@
-//! Operations on one element whose former value is the answer.
-//!
-//! Guarantees and steps are those of [`accumulate`](super::accumulate): both exclude each other on
-//! the same element.
+//! Operations on one element whose former value is the answer. The answer may come later: then a
+//! [`Fetch`] waits for it. Guarantees and steps are those of [`accumulate`](super::accumulate):
+//! both exclude each other on the same element.
 
 use bytemuck::Pod;
 use flagpost_link::{Amo, Link, Op, Pending, Refusal, Width};
@@ -27,7 +26,7 @@ pub struct Fetch<'r, 'w, T, L: Link> {
     remote: Remote<'r, 'w, L>,
     change: Change<T>,
     old: [u8; CELL],
-    /// That of the change, or of what is told behind it.
+    /// That of the change, or of the notice after it.
     op: Pending<'w, L>,
     /// `old` is the answer.
     answered: bool,
@@ -38,7 +37,7 @@ pub struct Fetch<'r, 'w, T, L: Link> {
     waiting: Waiting,
 }
 
-/// What is done.
+/// The change of the element.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Change<T> {
     Combine(Combine, T),
@@ -75,7 +74,7 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
         self
     }
 
-    /// Whether the operation may have been done.
+    /// True if the operation may have been done.
     pub fn has_begun(&self) -> bool {
         self.answered || self.op.is_under_way()
     }
@@ -97,13 +96,8 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
     #[track_caller]
     pub fn wait_within(mut self, budget: Budget) -> Result<T, Unfinished<Self>> {
         called!(self.remote.core.world);
-        match self.remote.core.world.within(budget, || self.finish()) {
-            Ok(value) => Ok(value),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
+        let done = self.remote.core.world.within(budget, || self.finish());
+        done.map_err(Unfinished::with(self))
     }
 
     /// Begins, as far as that goes without waiting.

@@ -1,4 +1,6 @@
-//! Where the elements of an access lie: in the target's piece, and in the origin's slices.
+//! Where the elements of an access lie: in the target's piece, and in the origin's slices. A
+//! program names a layout, and the kernel cuts the access into pieces that lie together. Short
+//! pieces are packed, so that the link has fewer of them to move.
 //!
 //! # Mental model
 //! ```text
@@ -14,7 +16,7 @@
 //! # How they travel
 //! A *run* is what lies together on one side: neighbouring blocks are one. An access moves *maximal
 //! blocks*, the longest pieces that lie together on both sides. A put or get whose pieces are short
-//! while the target's run goes on is *packed* instead: it moves the run through a buffer of
+//! while the target's run is longer is *packed* instead: it moves the run through a buffer of
 //! [`BUFFER`] bytes, which is filled from, or scattered to, the origin's blocks. Accumulates always
 //! are, in pieces of one [`Access::update`](flagpost_link::Access::update).
 //!
@@ -25,19 +27,9 @@
 //! loads and stores ([`Link::DIRECT`](flagpost_link::Link::DIRECT)); shorter than the buffer on
 //! other links, where each piece is a message.
 //!
-//! Measured on the simulated SCC (`scc-eas` latencies, 0 hops, in core cycles; accesses only, no
-//! instructions), 512 bytes that lie together at the target, blocks and gaps of the same length at
-//! the origin:
-//!
-//! | blocks of | put: by blocks | packed | get: by blocks | packed |
-//! |---|---|---|---|---|
-//! | 1 byte | 1,743 | 1,373 | 38,937 | 9,762 |
-//! | 2 | 1,493 | 1,373 | 38,937 | 9,762 |
-//! | 4 to 64 | 1,373 | 1,373 | 9,762 | 9,762 |
-//!
 //! The write-combining buffer packs stores anyway, and loads are of words: from a word on, packing
-//! would only copy. `cargo test -p flagpost-tests --test host rma::short -- --nocapture` prints it,
-//! and fails if the choice is not the cheaper one.
+//! would only copy. `cargo test -p flagpost-tests --test host rma::short -- --nocapture` prints the
+//! cycles of both ways, and fails if the choice is not the cheaper one.
 //!
 //! # Source
 //! [foMPI] 2.4 packs puts while the target is contiguous, and uses maximal blocks for all else. We
@@ -84,7 +76,7 @@ pub enum Layout<'a> {
         /// Where they are, in the order of the elements.
         blocks: &'a [Block],
     },
-    /// Some fields of each of so many records: for puts and gets of windows whose elements are
+    /// Some fields of each of a number of records: for puts and gets of windows whose elements are
     /// structures.
     Fields {
         /// Consecutive records.
@@ -152,7 +144,7 @@ impl<'a, T, A: AsMut<[T]> + ?Sized> From<&'a mut A> for Scatter<'a, T> {
 }
 
 impl<'a> Layout<'a> {
-    /// Elements from the start to behind the last one, and bytes in all of `T`s, if they can be
+    /// Elements from the start to after the last one, and bytes in all of `T`s, if they can be
     /// counted.
     fn measure<T>(&self) -> Option<(usize, usize)> {
         let size = size_of::<T>();
@@ -206,7 +198,7 @@ impl<'a> Layout<'a> {
         Ok(bytes)
     }
 
-    /// Elements from the start to behind the last one, and bytes in all.
+    /// Elements from the start to after the last one, and bytes in all.
     ///
     /// # Errors
     /// [`Error::OutOfRange`], if they cannot be counted, or fields lie outside of their records.
@@ -217,12 +209,12 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Whether its elements lie one after the other, by its own words.
+    /// True if its elements lie one after the other, by its own words.
     pub(super) const fn is_contiguous(&self) -> bool {
         matches!(self, Self::Contiguous { .. })
     }
 
-    /// Whether its blocks are bytes, not elements.
+    /// True if its blocks are bytes, not elements.
     pub(super) const fn is_in_bytes(&self) -> bool {
         matches!(self, Self::Fields { .. })
     }
@@ -260,7 +252,7 @@ pub(super) struct Cursor<'a> {
     size: usize,
     /// The next block.
     next: usize,
-    /// What is left of the run.
+    /// The rest of the run.
     run: Block,
 }
 
@@ -275,7 +267,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What lies together from here on; nothing at the end.
+    /// The bytes that lie together from here on; nothing at the end.
     pub(super) fn run(&mut self) -> Option<Block> {
         while let Some(block) = self.layout.block(self.next, self.size) {
             if self.run.len == 0 {

@@ -1,8 +1,8 @@
 //! Accesses to peers' pieces of a window, within an epoch.
 //!
-//! Every kind of access epoch offers the same operations, by the trait [`Rma`]. What differs is
-//! which ranks an epoch admits, and when its accesses are done. So does memory that is attached to
-//! a dynamic window ([`DynamicWindow::at`](crate::DynamicWindow::at)).
+//! Every kind of access epoch offers the same operations, by the trait [`Rma`]. They differ in
+//! which ranks they admit, and when their accesses are done. So does memory that is attached to a
+//! dynamic window ([`DynamicWindow::at`](crate::DynamicWindow::at)).
 //!
 //! # The calls
 //! | | blocks | in full, with a request |
@@ -27,25 +27,14 @@
 //! anything.
 //!
 //! # Cost
-//! Remote accesses over `mapped`, with n bytes (w words, l lines touched) that lie together at the
-//! target:
-//!
-//! | call | loads | stores | locks |
-//! |---|---|---|---|
-//! | `put` | 0 | l | 0 |
-//! | `get` | w | 0 | 0 |
-//! | accumulates, per piece of 32 bytes | its words | its line, if it changes | 1 |
-//! | on one element of up to 4 bytes | 1 | 1, if it changes | 1 |
-//! | on one element of 8 bytes | 2 | 1 or 2, if it changes | 1 |
-//! | with native atomics, per word | 1 | 1 compare-and-swap, if it changes | 0 |
-//!
-//! The last row is for elements of up to 4 bytes; or of 8, where the machine's atomics are as wide.
-//!
-//! A lock is taken and given back: two accesses to a register. Retries come on top.
+//! `docs/costs.md` counts the accesses of each call. Over `mapped` a put stores lines, and a get
+//! loads words. A call that combines does so in pieces of 32 bytes, each a load and a store under
+//! the owner's lock; or word by word by a compare-and-swap, where the machine has atomic operations
+//! of the element's size. Retries come on top.
 //!
 //! # Budgets
-//! Puts and gets that run out of a budget can simply be called again. What combines may have been
-//! done in part then, or to its only element: with a budget it is called by its request, which
+//! Puts and gets that run out of a budget can simply be called again. A call that combines may have
+//! been done in part then, or to its only element: with a budget it is called by its request, which
 //! continues where it stopped and does nothing twice ([`Request::wait_within`],
 //! [`Fetch::wait_within`]).
 
@@ -145,11 +134,11 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L, Told = Silent> {
 
     /// Stores `data` at `index` of `to`'s piece.
     ///
-    /// `data` may be reused at once. Cost: the stores.
+    /// `data` may be reused immediately. Cost: the stores.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::NotInGroup`], [`Error::OutOfRange`]; [`Error::Timeout`] if
-    /// the epoch does not come to admit `to`.
+    /// the epoch does not admit `to` in time.
     ///
     /// # Example
     /// ```

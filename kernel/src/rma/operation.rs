@@ -1,4 +1,6 @@
-//! What accumulates compute: elements, and operations on them.
+//! The arithmetic of accumulates: elements, and operations on them. An element is a number of 1 to
+//! 8 bytes. An operation combines the element with an operand, whatever the link; links do some by
+//! themselves.
 
 use core::marker::PhantomData;
 
@@ -41,7 +43,7 @@ pub struct Operation<T> {
     element: PhantomData<T>,
 }
 
-/// What there is to do.
+/// The kinds of operations.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     Sum,
@@ -103,7 +105,7 @@ impl Combine {
         self.size
     }
 
-    /// Whether operands do not matter.
+    /// True if operands do not matter.
     pub(super) fn only_reads(&self) -> bool {
         self.kind == Kind::NoOp
     }
@@ -175,7 +177,7 @@ mod arithmetic {
 
     /// Elements in bytes.
     pub trait Arithmetic {
-        /// Whether sums are those of machine words.
+        /// True if sums are those of machine words.
         const INTEGER: bool;
 
         /// Combines `cells` with `values`, element by element; what is left over stays.
@@ -296,7 +298,7 @@ mod tests {
         assert_eq!(of(Operation::PROD, 0.5_f32, 0.5), 0.25);
     }
 
-    /// What a link does to a cell is what is done to an element.
+    /// A link does the same to a cell as an accumulate does to an element.
     #[test]
     fn operations_of_links_are_the_same() {
         let all = [

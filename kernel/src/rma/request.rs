@@ -1,4 +1,6 @@
-//! Requests: accesses that are begun now and waited for later.
+//! Requests: accesses that are begun now and waited for later. A request owns the state of its
+//! access: which pieces are done, and whether the target was told. So it may stop at any point and
+//! continue, and does nothing twice. [`Request`] has a drawing of its life.
 //!
 //! # When a request is done
 //! | call | when it is done |
@@ -20,15 +22,15 @@
 //! nothing is read before it is there, and no epoch ends before its requests.
 //!
 //! Requests that are not done are in no order, neither with each other nor with what is called
-//! meanwhile: who combines with an element by a request, and wants to combine with it again behind
-//! that, waits for the request first. (MPI orders accumulates of one origin to one element; calls
-//! without a request are in order here, too.)
+//! meanwhile: a rank that combines with an element by a request, and wants to combine with it again
+//! after that, waits for the request first. (MPI orders accumulates of one origin to one element;
+//! calls without a request are in order here, too.)
 //!
 //! Where peers' memory is reached by loads and stores ([`Link::DIRECT`]), a request is done when
 //! the call returns, at no cost beyond that of the call that blocks, unless an accumulate has found
-//! a lock taken. On other links each `test` and `wait` goes on piece by piece.
+//! a lock taken. On other links each `test` and `wait` continues piece by piece.
 //!
-//! # What does not compile
+//! # Programs that do not compile
 //! Reading what a request fills, before it is done:
 //! ```compile_fail
 //! # use flagpost::*;
@@ -86,7 +88,18 @@ use crate::{
 
 /// An access that may not be done yet.
 ///
-/// Dropping it leaves the access as it is: pieces that are done are done, the one that is under way
+/// # Life
+/// ```text
+///   Rma::to, Window::to ──► Target ─── put, get, accumulate, … ───┐ begins
+///                                                                 ▼
+///                          test: false;                        ┌─────────┐
+///                          the budget of wait_within ran out ┌─│ Request │
+///                                                            └►└─────────┘
+///                                     test: true; wait, wait_within │
+///                                     test_any, wait_any, wait_all  ▼
+///                                              the access is done, and its target is told
+/// ```
+/// Dropping it leaves the access as it is: pieces that are done are done, the one that is in flight
 /// will be (a notified put's data perhaps in part, and nothing is told), and the others will not.
 #[derive(Debug)]
 #[must_use = "an access goes on when its request is tested or waited for"]
@@ -95,7 +108,7 @@ pub struct Request<'r, 'w, L: Link> {
     sides: Sides<'r>,
     work: Work<'r>,
     buffer: [u8; BUFFER],
-    /// That of the piece that is under way, or of what is told behind the last one.
+    /// That of the piece that is in flight, or of the notice after the last one.
     op: Pending<'w, L>,
     /// A piece is done.
     moved: bool,
@@ -161,7 +174,7 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         Ok(self)
     }
 
-    /// Whether it is done; goes on as far as that is possible now. Does not wait.
+    /// True if it is done; continues as far as that is possible now. Does not wait.
     ///
     /// # Errors
     /// [`Error::PeerLost`], also where it is not done and the link knows another rank to be lost.
@@ -258,16 +271,11 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
     #[track_caller]
     pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
         called!(self.remote.core.world);
-        match self.remote.core.world.within(budget, || self.finish()) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Unfinished {
-                handle: self,
-                error,
-            }),
-        }
+        let done = self.remote.core.world.within(budget, || self.finish());
+        done.map_err(Unfinished::with(self))
     }
 
-    /// Whether anything has, or may have, been done already.
+    /// True if anything has, or may have, been done already.
     pub fn has_begun(&self) -> bool {
         let told = self.telling.as_ref().is_some_and(Telling::is_done);
         self.moved || self.op.is_under_way() || told
@@ -329,7 +337,7 @@ impl<'s, 'w: 's, L: Link> Complete<'s, L> for Request<'_, 'w, L> {
     }
 }
 
-/// Whether an access is done; what it waits for if not.
+/// True if an access is done; else notes in `waiting` what it waits for.
 pub(super) fn is_done<T>(
     attempt: Result<T, Refusal>,
     waiting: &mut Waiting,

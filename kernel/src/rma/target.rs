@@ -11,7 +11,7 @@
 //!     admit the target; on attached memory after that, since where it lies and how long it is
 //!     takes an epoch to ask.
 //!
-//! # What does not compile
+//! # Programs that do not compile
 //! An access without an epoch, of which nobody is told:
 //! ```compile_fail
 //! # use flagpost::*;
@@ -51,7 +51,7 @@ use crate::{
     note = "`.notify(Tag(7))` before the verb, or the same call of an epoch"
 )]
 pub trait Told: Copy {
-    /// What tells it.
+    /// The notice of the access.
     fn notice<'n>(self) -> Option<Notice<'n>>
     where
         Self: 'n;
@@ -81,11 +81,11 @@ impl Told for Notice<'_> {
 /// Each verb begins the access, and blocks only until the epoch admits the target.
 ///
 /// # Errors
-/// Of all verbs: [`Error::NoSuchRank`], [`Error::NotInGroup`]; [`Error::OutOfRange`], also of the
-/// own slices; [`Error::LengthsDiffer`] if both sides are not as many bytes;
+/// Of all verbs: [`Error::NoSuchRank`], [`Error::NotInGroup`]; [`Error::OutOfRange`], also of this
+/// rank's slices; [`Error::LengthsDiffer`] if both sides are not as many bytes;
 /// [`Error::TagTooLarge`], [`Error::NoSuchCounter`], [`Error::WrongWindow`] (an event of another
-/// world): nothing has happened. [`Error::Timeout`] if
-/// the epoch does not admit the target in time. [`Error::PeerLost`].
+/// world): nothing has happened. [`Error::Timeout`] if the epoch does not admit the target in time.
+/// [`Error::PeerLost`].
 ///
 /// Of those that combine: [`Error::UnitUnaligned`]; [`Error::FieldsAccumulated`] of a layout of
 /// fields.
@@ -130,7 +130,7 @@ impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N> Target<'r, 'w, T, L, 
     }
 
     /// The elements are those of `layout`, counted from the index. Otherwise they lie together, as
-    /// many as the own slice has.
+    /// many as this rank's slice has.
     ///
     /// A verb on one element takes a layout that names one.
     pub fn layout(mut self, layout: Layout<'r>) -> Self {

@@ -16,10 +16,10 @@ pub(crate) enum Checked {
 pub(crate) struct Telling<'r> {
     to: Rank,
     notice: Checked,
-    /// What goes with an immediate, and where to.
+    /// The data that go with an immediate, and their place.
     data: &'r [u8],
     place: (Key, u32),
-    /// What came before is ordered.
+    /// Earlier accesses are ordered.
     ordered: bool,
     told: bool,
 }
@@ -38,7 +38,7 @@ impl<'r> Telling<'r> {
         }
     }
 
-    /// Whether it has been told.
+    /// True if it has been told.
     pub(crate) fn is_done(&self) -> bool {
         self.told
     }

@@ -1,12 +1,14 @@
-//! Moving the pieces of an access, one call of the link each.
+//! Moving the pieces of an access, one call of the link each. A put or get takes the longest bytes
+//! that lie together on both sides; where these are short, it takes the target's run through a
+//! buffer. A piece that is refused is asked for again.
 //!
 //! # Invariants
 //! I1. A piece is counted as done once the link has answered, and not before: repeating an access
-//!     goes on with the piece that was refused, with the same [`Op`].
-//! I2. What is asked of the link for a piece depends on nothing but the place in both layouts, so
-//!     that a repeated call means the same operation.
-//! I3. What comes from the link goes into the user's slice or into a buffer that lives as long as
-//!     the access: a link may bring it in several calls.
+//!     continues with the piece that was refused, with the same [`Op`].
+//! I2. The call of the link for a piece depends on nothing but the place in both layouts, so that a
+//!     repeated call means the same operation.
+//! I3. Bytes from the link go into the user's slice or into a buffer that lives as long as the
+//!     access: a link may bring them in several calls.
 
 use flagpost_link::{Key, Link, Op, Rank, Refusal};
 
@@ -38,7 +40,7 @@ impl<'w, L: Link> Remote<'_, 'w, L> {
         self.core.world.link()
     }
 
-    /// The byte so far behind it, which lies in the piece.
+    /// The byte `bytes` after it, which lies in the piece.
     pub(super) fn at(&self, bytes: usize) -> u32 {
         self.offset.wrapping_add(bytes as u32)
     }
@@ -51,7 +53,7 @@ pub(super) struct Sides<'r> {
     pub(super) origin: Cursor<'r>,
 }
 
-/// What is done with the bytes.
+/// The work on the bytes.
 #[derive(Debug)]
 pub(super) enum Work<'r> {
     Put(&'r [u8]),
@@ -62,14 +64,13 @@ pub(super) enum Work<'r> {
 /// A piece of an access.
 #[derive(Copy, Clone, Debug)]
 enum Piece {
-    /// So many bytes lie together on both sides, at `from` of the origin's.
+    /// `len` bytes lie together on both sides, at `from` of the origin's.
     Block { at: usize, from: usize, len: usize },
-    /// So many bytes lie together at the target only.
+    /// `len` bytes lie together at the target only.
     Packed { at: usize, len: usize },
 }
 
-/// Pieces shorter than this are packed, if the target's run goes on behind them: as the module
-/// says.
+/// Pieces shorter than this are packed, if the target's run is longer: as the module says.
 const fn short<L: Link>() -> usize {
     if L::DIRECT { WORD } else { BUFFER }
 }
@@ -78,7 +79,7 @@ const fn short<L: Link>() -> usize {
 const WORD: usize = 4;
 
 impl Sides<'_> {
-    /// What comes next; nothing at the end. `target` starts at byte `offset` of the memory it lies
+    /// The next piece; nothing at the end. `target` starts at byte `offset` of the memory it lies
     /// in.
     fn next<L: Link>(&mut self, offset: u32) -> Option<Piece> {
         let (run, block) = (self.target.run()?, self.origin.run()?);

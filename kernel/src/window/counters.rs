@@ -1,6 +1,6 @@
-//! A window's counters: where they lie on each rank, and how their owner changes them.
-//!
-//! What they are for, and who may do what: [`notify::words`](crate::notify::words).
+//! A window's counters: where they lie on each rank, and how their owner changes them. Numbers of
+//! counters differ from rank to rank, so each rank keeps a table of all.
+//! [`notify::words`](crate::notify::words) says what they are for.
 
 use core::cell::Cell;
 
@@ -15,14 +15,14 @@ pub(crate) const CELL: u32 = 8;
 /// Words per rank of a table: key and number of its counters.
 const ROW: usize = 2;
 
-/// What a rank knows of a window's counters.
+/// A window's counters as a rank knows them.
 #[derive(Debug)]
 pub(crate) struct Counters<'w> {
     /// A [`ROW`] per rank; empty as long as nobody has any.
     pub(crate) table: &'w [Cell<u32>],
     /// A new set that not all ranks have answered yet.
     pub(crate) coming: Option<Coming<'w>>,
-    /// A change of an own counter that has begun and was not answered.
+    /// A change of a counter of this rank that has begun and was not answered.
     pub(crate) begun: Cell<Option<(u32, Amo)>>,
     op: Op,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Counters<'w> {
 /// A new set of counters.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Coming<'w> {
-    /// What this rank has taken for it.
+    /// The cells that this rank has taken for it.
     pub(crate) taken: Result<Taken<'w>, Error>,
     /// These counters are 0.
     pub(crate) cleared: bool,
@@ -160,12 +160,12 @@ impl<L: Link> Core<'_, L> {
         Ok((key, index.saturating_mul(CELL)))
     }
 
-    /// Where an own counter lies.
+    /// Where a counter of this rank lies.
     pub(crate) fn own_counter(&self, index: u32) -> Result<(Key, u32), Error> {
         self.counter(self.world.rank(), index)
     }
 
-    /// Does `amo` to an own counter, or goes on with it. Its former value.
+    /// Does `amo` to a counter of this rank, or continues it. Gives its former value.
     pub(crate) fn change_counter(&self, index: u32, amo: Amo) -> Result<u32, Error> {
         let (key, offset) = self.own_counter(index)?;
         self.world.note_poll()?;

@@ -46,19 +46,12 @@ enum Rule {
 }
 
 /// Files and directories that a rule leaves out, with the reason. There are no other exemptions.
-const EXEMPT: [(&str, Rule, &str); 5] = [
+const EXEMPT: [(&str, Rule, &str); 2] = [
     ("docs/log/", Rule::Width, "notebooks and generated data"),
     (
         "docs/log/",
         Rule::Sources,
         "old notes name files of their time",
-    ),
-    ("kernel/src/rma/", Rule::Words, "being rewritten"),
-    ("kernel/src/notify/", Rule::Words, "being rewritten"),
-    (
-        "kernel/src/window/counters.rs",
-        Rule::Words,
-        "being rewritten",
     ),
 ];
 
