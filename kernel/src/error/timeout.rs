@@ -1,7 +1,7 @@
-//! The wait of a call whose budget ran out: for which event, and from which ranks. A wait knows some
-//! ranks by name, or only how many are missing. The first few are listed in a value of fixed size,
-//! since there is no heap. The same account says when a wait cannot end: a rank that it needs has
-//! left.
+//! The wait of a call whose budget ran out: for which event, and from which ranks. A wait knows
+//! some ranks by name, or only how many are missing. The first few are listed in a value of fixed
+//! size, since there is no heap. The same account says when a wait cannot end: a rank that it needs
+//! has left.
 
 use core::fmt;
 
