@@ -189,6 +189,6 @@ pub use address::{Address, CoreId, Kind, Region};
 pub use coherence::{Coherence, Lines};
 pub use lock::{Held, TestAndSet};
 pub use machine::{Clock, Machine, MessageBuffer, Relax, Topology, Watch};
-pub use memory::{Amo, CachedMemory, NativeAtomics, UncachedMemory};
+pub use memory::{Amo, CachedMemory, NativeAtomics, UncachedMemory, Word};
 pub use place::is_library;
 pub use software_lock::WithSoftwareLock;

@@ -1,5 +1,10 @@
 //! Loads and stores: past the caches, through them, and indivisible ones.
 
+use core::{
+    fmt::{Debug, Display},
+    hash::Hash,
+};
+
 use crate::{Address, Region};
 
 /// Loads and stores that pass the private caches by.
@@ -150,21 +155,76 @@ macro_rules! apply {
 
 apply!(u32 u64);
 
+/// A number that a machine changes as a whole: of 4 bytes, or of 8. Closed to other types.
+pub trait Word:
+    Copy + Ord + Hash + Default + Debug + Display + From<u32> + Into<u64> + sealed::Sealed
+{
+    /// True if it has 8 bytes.
+    const WIDE: bool;
+
+    /// The largest one.
+    const MAX: Self;
+
+    /// The low bytes of `value`, as many as it has.
+    fn low(value: u64) -> Self;
+
+    /// The sum, wrapping around.
+    #[must_use]
+    fn wrapping_add(self, other: Self) -> Self;
+
+    /// The difference, wrapping around.
+    #[must_use]
+    fn wrapping_sub(self, other: Self) -> Self;
+}
+
+/// Closed to other types.
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! word {
+    ($($word:ty: $wide:literal)*) => {$(
+        impl sealed::Sealed for $word {}
+
+        impl Word for $word {
+            const WIDE: bool = $wide;
+            const MAX: Self = Self::MAX;
+
+            #[inline]
+            fn low(value: u64) -> Self {
+                value as Self
+            }
+
+            #[inline]
+            fn wrapping_add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            #[inline]
+            fn wrapping_sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+        }
+    )*};
+}
+
+word!(u32: false u64: true);
+
 /// Optional: atomic operations that reach every core of the machine.
 ///
 /// A machine whose CPU atomics act in the core's own cache (the SCC; hosts that share a CXL pool)
 /// must **not** implement this: then no shared word can be touched by one, and the kernel uses
 /// locks or single-writer protocols instead.
 pub trait NativeAtomics {
-    /// True if there are such operations on 8 bytes, too.
-    const WIDE: bool = false;
+    /// The longest number that there are such operations on: `u32`, or `u64`.
+    type Word: Word;
 
     /// Performs `operation` on the aligned word at `at`, past the caches, in one indivisible step,
     /// and returns the word's former value. Orders nothing else: see U5 of [`UncachedMemory`].
     fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32;
 
     /// [`atomic_u32`](Self::atomic_u32) on the aligned 8 bytes at `at`. Not called unless
-    /// [`WIDE`](Self::WIDE); the default does nothing.
+    /// [`Word`](Self::Word) is `u64`; the default does nothing.
     fn atomic_u64(&self, at: Address, operation: Amo) -> u64 {
         let _ = (at, operation);
         0

@@ -164,6 +164,8 @@ impl Relax for Plain {
 impl Records for Plain {}
 
 impl NativeAtomics for Plain {
+    type Word = u32;
+
     fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {
         self.load_u32(at)
     }
@@ -295,7 +297,7 @@ fn a_record_with_a_bad_answer_stores_nothing() {
 fn hints_and_optional_parts_are_off() {
     let machine = Plain::new();
     assert!(!machine.loads_lines(Region::memory(ME)));
-    const { assert!(!Plain::LISTENS && !Plain::COHERENT && !Plain::WIDE && Plain::LOOKS == 0) };
+    const { assert!(!Plain::LISTENS && !Plain::COHERENT && Plain::LOOKS == 0) };
     assert_eq!((machine.lost(), machine.is_lost(ME)), (None, false));
     machine.ended();
     Topology::called(&machine, Location::caller());

@@ -176,7 +176,7 @@ pub use bytemuck;
 pub use complete::{Complete, test_any, wait_all, wait_any};
 pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Remedy, Timeout, Unfinished, Waiting};
-pub use flagpost_link::{Link, Rank, Session, VectorLink};
+pub use flagpost_link::{Link, Rank, Session, VectorLink, Word};
 pub use group::{Group, Ranks};
 pub use making::{Freeing, Made, Making};
 pub use notify::{

@@ -23,7 +23,7 @@ use flagpost::{Config as WorldConfig, Error, Link, Rank, Request, Source, Tag, W
 use flagpost_hal::{CachedMemory, CoreId, Region};
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Key, LocalMemory, Op, Place, Refusal, Slot, Slots, Telling, Time,
-    Waiting, Width,
+    Waiting, Width, Word,
 };
 use flagpost_sim::{Config, Sim};
 
@@ -55,6 +55,8 @@ impl Given {
 }
 
 impl Link for Given {
+    type Word = u32;
+
     const SLOTS: u32 = 32;
     const LINE: u32 = LINE as u32;
     const UPDATE: u32 = 32;
@@ -168,14 +170,14 @@ impl Telling for Given {
         Ok(true)
     }
 
-    fn watch(
+    fn watch<W: Word>(
         &self,
         _: Key,
         _: u32,
-        arrived: impl Fn(u32) -> bool,
+        arrived: impl Fn(W) -> bool,
         _: &Op,
-    ) -> Result<Option<u32>, Refusal> {
-        Ok(arrived(0).then_some(0))
+    ) -> Result<Option<W>, Refusal> {
+        Ok(arrived(W::default()).then_some(W::default()))
     }
 
     fn progress(&self, _: bool) -> Option<Arrival> {

@@ -111,10 +111,10 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
         check("lock_queued", error(window.lock_queued(to)));
         check("expect", error(window.expect(0..1, Tag(1))?.from(to)));
         check("probe", error(window.probe(to, Tag(1))));
-        let notices: [Notice<'_>; 4] = [
+        let notices: [Notice<'_, L::Word>; 4] = [
             Tag(1).into(),
             Counter(0).into(),
-            Signal(0).add(1),
+            Signal(0).add(1.into()),
             events.event(0)?.into(),
         ];
         let mut into = [0];
@@ -159,7 +159,8 @@ fn refuses<L: Link>(world: &World<'_, L>, larger: &Group<'static>) -> Result<(),
     // Nothing has been moved or told, and all is as if it had not been asked for.
     world.barrier()?;
     assert_eq!(window.discard_notifications()?, 0);
-    assert_eq!((window.notify_value(Counter(0))?, events.query(0)?), (0, 0));
+    let counted = [window.notify_value(Counter(0))?, events.query(0)?];
+    assert_eq!(counted, [0.into(); 2]);
     let lock = window.lock_exclusive(me)?;
     assert_eq!((window.local().get(0)?, window.local().get(1)?), (0, 0));
     lock.unlock()?;

@@ -4,7 +4,7 @@
 //! loop: the loop finds what has arrived, and ends with [`Error::PeerLost`].
 
 use flagpost::{
-    Compare, Counter, Error, Link, Model, Options, Rank, Rma as _, Signal, Tag, World,
+    Compare, Counter, Error, Link, Model, Options, Rank, Rma as _, Signal, Tag, Word as _, World,
     rma::{Layout, Operation, Scatter},
     test_any,
 };
@@ -86,12 +86,12 @@ pub(crate) fn polls<L: Link>(
 
     // One call in 64 says that the rank is lost. (A network is asked for own words, too, and its
     // answer is not there yet: it may be lost.)
-    let found = |what: &str, value: &mut dyn FnMut() -> Result<u32, Error>| match value()
+    let found = |what: &str, value: &mut dyn FnMut() -> Result<L::Word, Error>| match value()
         .or_else(|_| value())
     {
         Err(Error::PeerLost(LOST)) if !L::DIRECT => Ok::<(), Error>(()),
         value => {
-            assert_eq!(value?, 1, "{what}");
+            assert_eq!(value?, 1.into(), "{what}");
             Ok(())
         }
     };
@@ -99,11 +99,14 @@ pub(crate) fn polls<L: Link>(
     found("counter", &mut || window.notify_value(Counter(0)))?;
     let mut count = window.expect_count(0..0, Counter(0), 1)?;
     count.start()?;
-    found("count, by test", &mut || Ok(count.test()?.unwrap_or(0)))?;
+    found("count, by test", &mut || {
+        Ok(count.test()?.unwrap_or_default())
+    })?;
     told("query", &mut || events.query(0).map(drop))?;
-    let mut event = window.expect_word(0..0, events.event(0)?, Compare::Ge, 1)?;
+    let mut event = window.expect_word(0..0, events.event(0)?, Compare::Ge, 1.into())?;
     event.start()?;
-    let mut taken = || Ok(event.test()?.map_or(0, |left| left + 1));
+    let taken = |left: L::Word| left.wrapping_add(1.into());
+    let mut taken = || Ok(event.test()?.map(taken).unwrap_or_default());
     found("event, by test", &mut taken)?;
     if !event.is_started() {
         event.start()?;

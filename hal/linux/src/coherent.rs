@@ -208,7 +208,7 @@ macro_rules! change {
 }
 
 impl NativeAtomics for Linux<Coherent> {
-    const WIDE: bool = true;
+    type Word = u64;
 
     // An operation that its caller has chosen is one instruction.
     #[inline(always)]

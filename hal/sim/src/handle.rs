@@ -410,6 +410,8 @@ impl<const LINE: usize> Relax for SimCore<LINE> {
 }
 
 impl<const LINE: usize> NativeAtomics for SimCore<LINE> {
+    type Word = u32;
+
     #[track_caller]
     fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
         self.ask_at_word(Access::Atomic(operation), at) as u32

@@ -60,8 +60,8 @@ pub trait Access {
     /// only.
     ///
     /// Calls that the rank begins after the answer come after the operation. The operation orders
-    /// nothing else. A call that reads [half](Width::Half) a cell notes what it polled, for loops
-    /// that wait.
+    /// nothing else. A call that reads [half](Width::Half) a cell, or the link's
+    /// [`Word`](crate::Link::Word), notes what it polled, for loops that wait.
     ///
     /// # Errors
     /// [`Refusal::Busy`] and [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],

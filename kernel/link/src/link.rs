@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use crate::Step;
-use crate::{Access, Fast, LocalMemory, Rank, Telling, Waiting};
+use crate::{Access, Fast, LocalMemory, Rank, Telling, Waiting, Word};
 
 /// One rank's connection to all ranks: what the kernel is generic over.
 ///
@@ -21,6 +21,10 @@ use crate::{Access, Fast, LocalMemory, Rank, Telling, Waiting};
 /// 1. No constant depends on the rank. Ranks count from 0, and their number does not change.
 /// 2. `rank` and `size` access no memory that ranks share.
 pub trait Link: LocalMemory + Access + Telling + Waiting + Fast {
+    /// The number in a cell that peers change and its owner waits for: `u64` where the link changes
+    /// and loads 8 bytes as a whole, else `u32`.
+    type Word: Word;
+
     /// How many slots every rank has from the start; at least 32.
     const SLOTS: u32;
 

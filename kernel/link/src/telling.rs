@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use crate::{Access, Waiting};
-use crate::{Key, Op, Rank, Refusal, Slot};
+use crate::{Key, Op, Rank, Refusal, Slot, Word};
 
 /// How ranks tell each other something: signals, cells that are watched, immediates.
 ///
@@ -59,19 +59,20 @@ pub trait Telling {
     /// [`Refusal::NoSuchSlot`].
     fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal>;
 
-    /// The low half of this rank's cell at `offset`, if `arrived` says that it is what the caller
-    /// waits for: then what the writers of the cell fenced before can be read. None else.
+    /// This rank's cell at `offset`, as much of it as a `W` has, if `arrived` says that it is what
+    /// the caller waits for: then what the writers of the cell fenced before can be read. None
+    /// else. `W` is `u32`, or the link's [`Word`](crate::Link::Word).
     ///
     /// # Errors
     /// [`Refusal::Busy`] and [`Refusal::Locked`] (transient); [`Refusal::OutOfRange`],
     /// [`Refusal::BadCell`], [`Refusal::NoSuchRank`], [`Refusal::PeerLost`].
-    fn watch(
+    fn watch<W: Word>(
         &self,
         key: Key,
         offset: u32,
-        arrived: impl Fn(u32) -> bool,
+        arrived: impl Fn(W) -> bool,
         op: &Op,
-    ) -> Result<Option<u32>, Refusal>;
+    ) -> Result<Option<W>, Refusal>;
 
     /// Takes the oldest immediate from this rank's queue. Reads of this rank find its data.
     ///

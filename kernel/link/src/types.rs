@@ -4,9 +4,9 @@
 
 use core::{cell::Cell, fmt, num::NonZeroU32, ops::Deref};
 
-use crate::Access;
 #[cfg(doc)]
 use crate::Link;
+use crate::{Access, Word};
 #[cfg(doc)]
 use flagpost_hal::Amo;
 
@@ -221,6 +221,13 @@ pub enum Width {
     Half,
     /// All 8 bytes.
     Whole,
+}
+
+impl Width {
+    /// As much as a `W` has.
+    pub const fn of<W: Word>() -> Self {
+        if W::WIDE { Self::Whole } else { Self::Half }
+    }
 }
 
 /// An operation that may need several calls: the first begins it, the others, with the same

@@ -10,11 +10,11 @@ use flagpost_hal::{
 };
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
-    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, Word,
 };
 
 use crate::{
-    Atomics as _, Base, Mail,
+    Atomics, Base, Mail,
     layout::{SCRATCH_PER_RANK, SLOTS, UPDATE},
 };
 
@@ -102,6 +102,8 @@ pub(crate) fn take<const PIECES: usize>(
 }
 
 impl<W: Mail, const PIECES: usize> Link for LoadStore<W, PIECES> {
+    type Word = <W::Atomics as Atomics<W::Machine>>::Word;
+
     const SLOTS: u32 = SLOTS;
     const LINE: u32 = <W::Machine as Coherence>::LINE as u32;
     const UPDATE: u32 = if W::Atomics::WIDE { 8 } else { UPDATE };
@@ -297,13 +299,13 @@ impl<W: Mail, const PIECES: usize> Telling for LoadStore<W, PIECES> {
         self.slot_reached(slot, value)
     }
 
-    fn watch(
+    fn watch<V: Word>(
         &self,
         key: Key,
         offset: u32,
-        arrived: impl Fn(u32) -> bool,
+        arrived: impl Fn(V) -> bool,
         _: &Op,
-    ) -> Result<Option<u32>, Refusal> {
+    ) -> Result<Option<V>, Refusal> {
         self.watch_cell(self.resolve(key, offset, 8)?, arrived)
     }
 

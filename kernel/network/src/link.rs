@@ -10,7 +10,7 @@ use flagpost_hal::CoreId;
 use flagpost_hal::fabric::Fabric;
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
-    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, Word,
 };
 
 use crate::{
@@ -212,6 +212,8 @@ fn refusal(full: Full, bytes_per_unit: u32) -> Refusal {
 }
 
 impl<F: Fabric> Link for Networked<F> {
+    type Word = u64;
+
     const SLOTS: u32 = SLOTS;
     const LINE: u32 = CELL;
     const UPDATE: u32 = CELL;
@@ -493,27 +495,32 @@ impl<F: Fabric> Telling for Networked<F> {
         reached()
     }
 
-    fn watch(
+    fn watch<W: Word>(
         &self,
         key: Key,
         offset: u32,
-        arrived: impl Fn(u32) -> bool,
+        arrived: impl Fn(W) -> bool,
         op: &Op,
-    ) -> Result<Option<u32>, Refusal> {
+    ) -> Result<Option<W>, Refusal> {
         let own = self.rank();
         let at = self.resolve(key, offset, CELL as usize)?;
         if !op.is_under_way() {
             self.look();
             // A hint: what the network did is seen some time, whole or not.
-            let mut word = [0; 4];
-            self.fabric.read(at, &mut word);
-            let value = u32::from_le_bytes(word);
-            if !arrived(value) {
-                self.looks.note(at, value);
+            let mut cell = [0; CELL as usize];
+            self.fabric.read(at, &mut cell);
+            let value = u64::from_le_bytes(cell);
+            if !arrived(W::low(value)) {
+                self.looks.note(at, value as u32);
+                if W::WIDE {
+                    let high = value.wrapping_shr(u32::BITS);
+                    self.looks.note(at.saturating_add(4), high as u32);
+                }
                 return Ok(None);
             }
         }
-        let value = self.amo(own, key, offset, Amo::Read, Width::Half, op)? as u32;
+        let value = self.amo(own, key, offset, Amo::Read, Width::of::<W>(), op)?;
+        let value = W::low(value);
         Ok(arrived(value).then_some(value))
     }
 

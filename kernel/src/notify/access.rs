@@ -92,7 +92,11 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn notify<'n>(&self, to: Rank, notice: impl Into<Notice<'n>>) -> Result<(), Error> {
+    pub fn notify<'n>(
+        &self,
+        to: Rank,
+        notice: impl Into<Notice<'n, L::Word>>,
+    ) -> Result<(), Error> {
         called!(self.core.world);
         self.put_notify(to, 0, &[], notice)
     }
@@ -136,7 +140,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         to: Rank,
         index: usize,
         data: &[T],
-        notice: impl Into<Notice<'n>>,
+        notice: impl Into<Notice<'n, L::Word>>,
     ) -> Result<(), Error> {
         tries!(self.core.world);
         let (core, notice) = (&self.core, notice.into());
@@ -181,7 +185,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         to: Rank,
         index: usize,
         data: &[T],
-        notice: Notice<'_>,
+        notice: Notice<'_, L::Word>,
     ) -> Result<(), Error> {
         let target = self.to(to, index).notify(notice);
         target.prepare_put::<T>(data.into())?.wait()
@@ -221,7 +225,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         from: Rank,
         index: usize,
         into: &mut [T],
-        notice: impl Into<Notice<'n>>,
+        notice: impl Into<Notice<'n, L::Word>>,
     ) -> Result<(), Error> {
         called!(self.core.world);
         self.to(from, index)

@@ -19,8 +19,8 @@
 //! At each rank one cell per event, under the same key everywhere. Peers add to it; its owner never
 //! changes it, but remembers how many posts it has taken: the event's *count* is the difference. So
 //! waiting takes no lock and no atomic operation, and a wait whose budget runs out has nothing to
-//! take back. Both are 32 bits, modulo 2^32 ([why](super::words#values)): up to 2^32 - 1 posts may
-//! be waiting. Both begin 4 below the wrap-around.
+//! take back. Both are as long as [every word](super::words#values), and wrap around. Both begin 4
+//! below that.
 //!
 //! # Steps
 //! | call | core | in order | remote accesses |
@@ -43,7 +43,7 @@
 //! [`Window::set_inline`]: crate::Window::set_inline
 //!
 //! # Memory per rank
-//! Shared: 8 bytes per event, in whole lines. Private: a machine word per event. [`Events::free`]
+//! Shared: 8 bytes per event, in whole lines. Private: 4 bytes per event, or 8. [`Events::free`]
 //! gives all back.
 //!
 //! [CAF-NA]: crate#sources
@@ -55,9 +55,9 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Amo, Key, Link, Pending, Place, Rank};
+use flagpost_link::{Amo, Key, Link, Pending, Place, Rank, Word};
 
-use super::{Compare, Event, WordRequest};
+use super::{Compare, Event, WordRequest, notice::Kept};
 #[cfg(doc)]
 use crate::Window;
 use crate::{
@@ -74,13 +74,15 @@ pub struct Events<'w, L> {
     world: &'w World<'w, L>,
     key: Key,
     count: u32,
-    /// Per event: how many posts this rank has taken.
+    /// Per event, one after the other: how many posts this rank has taken ([`Kept`]).
     taken: &'w [Cell<u32>],
 }
 
 /// The counts of posts and of posts taken when an event is made: 4 before the numbers wrap around,
 /// so that every run passes that.
-const FIRST: u32 = 0_u32.wrapping_sub(4);
+fn first<W: Word>() -> W {
+    W::MAX.wrapping_sub(3.into())
+}
 
 impl<'w, L: Link> World<'w, L> {
     /// Makes `count` events at each rank, with no posts. Collective: the same number on all ranks,
@@ -134,7 +136,8 @@ impl<'w, L: Link> World<'w, L> {
         let bytes = count.checked_mul(CELL).ok_or(Error::MemoryFull {
             missing_bytes: u32::MAX,
         })?;
-        let taken = self.arena.take(count as usize)?;
+        let each = Kept::words::<L::Word>();
+        let taken = self.arena.take(each.saturating_mul(count as usize))?;
         let key = match self.link().allocate(bytes, Place::Symmetric) {
             Ok(key) => key,
             Err(refusal) => {
@@ -148,7 +151,9 @@ impl<'w, L: Link> World<'w, L> {
             count,
             taken,
         };
-        taken.iter().for_each(|taken| taken.set(FIRST));
+        for taken in taken.chunks(each) {
+            Kept(taken).set(first::<L::Word>());
+        }
         Ok(events)
     }
 }
@@ -249,7 +254,7 @@ impl<'w, L: Link> Events<'w, L> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn query(&self, index: u32) -> Result<u32, Error> {
+    pub fn query(&self, index: u32) -> Result<L::Word, Error> {
         called!(self.world);
         let posted = self.world.value(self.place(self.world.rank(), index)?)?;
         Ok(posted.wrapping_sub(self.taken(index)?.get()))
@@ -279,7 +284,7 @@ impl<'w, L: Link> Events<'w, L> {
         called!(self.world);
         let (place, event) = (self.place(self.world.rank(), index)?, self.event(index)?);
         let word = (event.into(), place);
-        WordRequest::new(self.world, None, word, Compare::Ge, until)?.run()?;
+        WordRequest::new(self.world, None, word, Compare::Ge, until.into())?.run()?;
         Ok(())
     }
 
@@ -325,14 +330,18 @@ impl<'w, L: Link> Events<'w, L> {
         Ok((self.key, index.saturating_mul(CELL)))
     }
 
-    fn taken(&self, index: u32) -> Result<&'w Cell<u32>, Error> {
+    /// How many posts of event `index` this rank has taken.
+    fn taken(&self, index: u32) -> Result<Kept<'w>, Error> {
         let (rank, count) = (self.world.rank(), self.count);
-        let taken = self.taken.get(index as usize);
-        taken.ok_or(Error::NoSuchCounter { rank, index, count })
+        let mut all = self.taken.chunks(Kept::words::<L::Word>());
+        let taken = all.nth(index as usize);
+        taken
+            .map(Kept)
+            .ok_or(Error::NoSuchCounter { rank, index, count })
     }
 
     fn clear(&self) -> Result<(), Error> {
-        let (bytes, first) = (self.count.saturating_mul(CELL), FIRST.into());
+        let (bytes, first) = (self.count.saturating_mul(CELL), first::<L::Word>().into());
         point!(CLEAR "the cells hold what this memory was":
             "events.make.clear", self.world.set_cells(self.key, bytes, first); else Ok(()))
     }

@@ -24,7 +24,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Amo, Key, Link, Rank};
+use flagpost_link::{Amo, Key, Link, Rank, Word};
 
 use super::Tag;
 use crate::{Error, World, rma::telling::Checked, window::Core};
@@ -54,7 +54,33 @@ pub struct Event<'e> {
     key: Key,
     offset: u32,
     /// How many posts this rank has taken.
-    pub(super) taken: &'e Cell<u32>,
+    pub(super) taken: Kept<'e>,
+}
+
+/// A number that is kept in words of the arena, the low one first.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept<'e>(pub(super) &'e [Cell<u32>]);
+
+impl Kept<'_> {
+    /// How many words one takes.
+    pub(super) const fn words<W: Word>() -> usize {
+        if W::WIDE { 2 } else { 1 }
+    }
+
+    pub(super) fn get<W: Word>(self) -> W {
+        let words = self.0.iter().rev().map(Cell::get);
+        W::low(words.fold(0, |high, word| {
+            high.wrapping_shl(u32::BITS) | u64::from(word)
+        }))
+    }
+
+    pub(super) fn set<W: Word>(self, value: W) {
+        let mut rest: u64 = value.into();
+        for word in self.0 {
+            word.set(rest as u32);
+            rest = rest.wrapping_shr(u32::BITS);
+        }
+    }
 }
 
 impl<'e> Event<'e> {
@@ -62,7 +88,7 @@ impl<'e> Event<'e> {
     pub(super) fn new<L: Link>(
         world: &World<'_, L>,
         (key, offset): (Key, u32),
-        taken: &'e Cell<u32>,
+        taken: Kept<'e>,
     ) -> Self {
         Self {
             world: address(world),
@@ -109,31 +135,31 @@ pub enum AnyWord<'e> {
 /// How a notice changes a word.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Change {
+pub enum Change<W> {
     /// The word becomes this.
-    Set(u32),
+    Set(W),
     /// This is added, wrapping around.
-    Add(u32),
+    Add(W),
 }
 
 /// How the target of a notified access is told of it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Notice<'e> {
+pub enum Notice<'e, W> {
     /// By a notification for a request that matches source and tag.
     Tag(Tag),
     /// By the change of a word.
-    Word(AnyWord<'e>, Change),
+    Word(AnyWord<'e>, Change<W>),
 }
 
 impl Signal {
     /// A notice that sets it to `value`.
-    pub const fn set(self, value: u32) -> Notice<'static> {
+    pub const fn set<W: Word>(self, value: W) -> Notice<'static, W> {
         Notice::Word(AnyWord::Signal(self), Change::Set(value))
     }
 
     /// A notice that adds `value`, wrapping around.
-    pub const fn add(self, value: u32) -> Notice<'static> {
+    pub const fn add<W: Word>(self, value: W) -> Notice<'static, W> {
         Notice::Word(AnyWord::Signal(self), Change::Add(value))
     }
 }
@@ -156,23 +182,23 @@ impl<'e> From<Event<'e>> for AnyWord<'e> {
     }
 }
 
-impl From<Tag> for Notice<'_> {
+impl<W> From<Tag> for Notice<'_, W> {
     fn from(tag: Tag) -> Self {
         Self::Tag(tag)
     }
 }
 
 /// Adds 1.
-impl From<Counter> for Notice<'_> {
+impl<W: Word> From<Counter> for Notice<'_, W> {
     fn from(counter: Counter) -> Self {
-        Self::Word(counter.into(), Change::Add(1))
+        Self::Word(counter.into(), Change::Add(1.into()))
     }
 }
 
 /// Posts it: adds 1.
-impl<'e> From<Event<'e>> for Notice<'e> {
+impl<'e, W: Word> From<Event<'e>> for Notice<'e, W> {
     fn from(event: Event<'e>) -> Self {
-        Self::Word(event.into(), Change::Add(1))
+        Self::Word(event.into(), Change::Add(1.into()))
     }
 }
 
@@ -189,7 +215,11 @@ impl<L: Link> Core<'_, L> {
     }
 
     /// The steps that tell `notice` to `to`, checked. Moves nothing.
-    pub(crate) fn check_notice(&self, to: Rank, notice: Notice<'_>) -> Result<Checked, Error> {
+    pub(crate) fn check_notice(
+        &self,
+        to: Rank,
+        notice: Notice<'_, L::Word>,
+    ) -> Result<Checked, Error> {
         let (word, amo) = match notice {
             Notice::Tag(tag) => {
                 self.world.check_rank(to)?;

@@ -26,9 +26,9 @@
 use core::{cell::Cell, ops::Range};
 
 use bytemuck::Pod;
-use flagpost_link::{Key, Link, Pending};
+use flagpost_link::{Key, Link, Pending, Word};
 
-use super::{AnyWord, Counter, Signal};
+use super::{AnyWord, Counter, Signal, notice::Kept};
 use crate::{
     Budget, Error, Missing, Timeout, Unfinished, Waiting, Window, World,
     complete::{Complete, Sealed},
@@ -55,7 +55,7 @@ pub enum Compare {
 
 impl Compare {
     /// True if it is true of `word` and `value`, as unsigned numbers.
-    pub const fn holds(self, word: u32, value: u32) -> bool {
+    pub fn holds<W: Word>(self, word: W, value: W) -> bool {
         match self {
             Self::Eq => word == value,
             Self::Ne => word != value,
@@ -76,13 +76,13 @@ pub struct WordRequest<'r, 'w, L: Link> {
     target: Option<(&'r Core<'w, L>, Lines)>,
     word: (Key, u32),
     compare: Compare,
-    value: u32,
+    value: L::Word,
     /// True if each notification adds 1: then it is known how many are missing.
     counts: bool,
     /// Of an event: how many posts have been taken already.
-    taken: Option<&'r Cell<u32>>,
+    taken: Option<Kept<'r>>,
     /// The value that was compared when the word was last looked at.
-    seen: Cell<u32>,
+    seen: Cell<L::Word>,
     op: Pending<'w, L>,
     started: bool,
 }
@@ -121,7 +121,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         range: Range<usize>,
         word: impl Into<AnyWord<'r>>,
         compare: Compare,
-        value: u32,
+        value: L::Word,
     ) -> Result<WordRequest<'r, 'w, L>, Error> {
         called!(self.core.world);
         self.word_request(range, word.into(), compare, value)
@@ -159,7 +159,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         threshold: u32,
     ) -> Result<WordRequest<'_, 'w, L>, Error> {
         called!(self.core.world);
-        self.word_request(range, counter.into(), Compare::Ge, threshold)
+        self.word_request(range, counter.into(), Compare::Ge, threshold.into())
     }
 
     /// Waits until this rank's `signal` compares with `value` as `compare` says, and gives its
@@ -189,8 +189,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         range: Range<usize>,
         signal: Signal,
         compare: Compare,
-        value: u32,
-    ) -> Result<u32, Error> {
+        value: L::Word,
+    ) -> Result<L::Word, Error> {
         called!(self.core.world);
         self.word_request(range, signal.into(), compare, value)?
             .run()
@@ -201,7 +201,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         range: Range<usize>,
         word: AnyWord<'r>,
         compare: Compare,
-        value: u32,
+        value: L::Word,
     ) -> Result<WordRequest<'r, 'w, L>, Error> {
         let core = &self.core;
         let place = core.word(core.world.rank(), word)?;
@@ -217,14 +217,14 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
         target: Option<(&'r Core<'w, L>, Lines)>,
         (word, place): (AnyWord<'r>, (Key, u32)),
         compare: Compare,
-        value: u32,
+        value: L::Word,
     ) -> Result<Self, Error> {
         let (counts, taken) = match word {
             AnyWord::Counter(_) => (true, None),
             AnyWord::Signal(_) => (false, None),
             AnyWord::Event(event) => (true, Some(event.taken)),
         };
-        if counts && compare == Compare::Ge && value == 0 {
+        if counts && compare == Compare::Ge && value == L::Word::default() {
             return Err(Error::CountZero);
         }
         Ok(Self {
@@ -235,7 +235,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
             value,
             counts,
             taken,
-            seen: Cell::new(0),
+            seen: Cell::default(),
             op: Pending::new(world.link()),
             started: false,
         })
@@ -287,7 +287,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     }
 
     /// Starts, and waits until it is complete. Ends in any case.
-    pub(super) fn run(mut self) -> Result<u32, Error> {
+    pub(super) fn run(mut self) -> Result<L::Word, Error> {
         self.begin()?;
         self.complete()
             .map_err(|error| self.end().err().unwrap_or(error))
@@ -303,7 +303,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     /// [`Error::RequestInactive`]; [`Error::PeerLost`] if it is not complete and a rank is lost (it
     /// stays started).
     #[track_caller]
-    pub fn test(&mut self) -> Result<Option<u32>, Error> {
+    pub fn test(&mut self) -> Result<Option<L::Word>, Error> {
         called!(self.world);
         point!(PROGRESS "the rank that is to count may wait for room in this rank's ring":
             "words.test.progress", _ = self.world.progress());
@@ -312,7 +312,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
             .once(self, Self::attempt, |this| late(this.left()))
     }
 
-    fn attempt(&mut self) -> Result<Option<u32>, Error> {
+    fn attempt(&mut self) -> Result<Option<L::Word>, Error> {
         if !self.started {
             return Err(Error::RequestInactive);
         }
@@ -328,16 +328,16 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
         let Some(taken) = takes else {
             return Ok(Some(count));
         };
-        taken.set(taken.get().wrapping_add(self.value));
+        taken.set(taken.get::<L::Word>().wrapping_add(self.value));
         Ok(Some(count.wrapping_sub(self.value)))
     }
 
     /// The word's value, less what has been taken, if it is as it should be: then what its writers
     /// fenced before can be read.
-    fn look(&self) -> Result<Option<u32>, Error> {
+    fn look(&self) -> Result<Option<L::Word>, Error> {
         let (key, offset) = self.word;
-        let before = self.taken.map_or(0, Cell::get);
-        let arrived = |found: u32| {
+        let before = self.taken.map(Kept::get).unwrap_or_default();
+        let arrived = |found: L::Word| {
             self.seen.set(found.wrapping_sub(before));
             self.compare.holds(self.seen.get(), self.value)
         };
@@ -354,7 +354,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     /// [`Error::RequestInactive`], [`Error::PeerLost`], [`Error::PeerLeft`]. The request stays
     /// started.
     #[track_caller]
-    pub fn wait(&mut self) -> Result<u32, Error> {
+    pub fn wait(&mut self) -> Result<L::Word, Error> {
         called!(self.world);
         self.complete()
     }
@@ -365,12 +365,12 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     /// Those of [`wait`](Self::wait); [`Error::Timeout`] with how many notifications are missing,
     /// and no rank, as any may tell the word. The request stays started.
     #[track_caller]
-    pub fn wait_within(&mut self, budget: Budget) -> Result<u32, Error> {
+    pub fn wait_within(&mut self, budget: Budget) -> Result<L::Word, Error> {
         called!(self.world);
         self.world.within(budget, || self.complete())
     }
 
-    fn complete(&mut self) -> Result<u32, Error> {
+    fn complete(&mut self) -> Result<L::Word, Error> {
         let left = Cell::new(0);
         self.world.wait().until(
             || {
@@ -429,8 +429,11 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
 
     /// How many notifications were missing when the word was last looked at.
     fn left(&self) -> u32 {
+        let (value, seen): (u64, u64) = (self.value.into(), self.seen.get().into());
         match self.compare {
-            Compare::Ge if self.counts => self.value.saturating_sub(self.seen.get()),
+            Compare::Ge if self.counts => {
+                u32::try_from(value.saturating_sub(seen)).unwrap_or(u32::MAX)
+            }
             _ => 1,
         }
     }

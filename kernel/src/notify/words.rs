@@ -16,11 +16,13 @@
 //! G5. A signal that was overwritten by another rank's `set` before it was seen tells nothing.
 //!
 //! # Values
-//! A word is a number of 32 bits, modulo 2^32, in the low half of a cell of 8 bytes (see
-//! [`Access::amo`](flagpost_link::Access::amo)). Its owner polls it: one load must show all of it,
-//! and on 32-bit buses 8 bytes may tear; and where there are no native atomic operations the whole
-//! cell would cost each notification a load and a store more. So 2^32 notifications without a
-//! reset are none; comparisons are of plain unsigned values.
+//! A word is a number in a cell of 8 bytes (see [`Access::amo`](flagpost_link::Access::amo)). Its
+//! owner polls it: one load must show all of it. So the link's type says how long it is,
+//! [`Link::Word`]: `u64` over networks, and where the machine changes and loads 8 bytes as a whole;
+//! else `u32`, in the low half of the cell. On 32-bit buses 8 bytes may tear, and under a lock the
+//! whole cell would cost each notification a load and a store more. A program for any link writes
+//! `3.into()`: a constant beyond 32 bits does not compile there. Values wrap around, and compare as
+//! unsigned numbers.
 //!
 //! # Steps
 //! | call | core | remote accesses |
@@ -105,7 +107,7 @@
 //! [`wait_any`]: crate::wait_any
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Key, Link, Op, Rank, Width};
+use flagpost_link::{Amo, Key, Link, Op, Rank, Width, Word as _};
 
 use super::{Counter, Signal};
 use crate::{Error, Window, World, collective::Call, window::counters::Coming};
@@ -223,7 +225,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn notify_value(&self, counter: Counter) -> Result<u32, Error> {
+    pub fn notify_value(&self, counter: Counter) -> Result<L::Word, Error> {
         called!(self.core.world);
         let core = &self.core;
         core.world.value(core.own_counter(counter.0)?)
@@ -234,7 +236,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// Those of [`notify_value`](Self::notify_value).
     #[track_caller]
-    pub fn signal_fetch(&self, signal: Signal) -> Result<u32, Error> {
+    pub fn signal_fetch(&self, signal: Signal) -> Result<L::Word, Error> {
         called!(self.core.world);
         let core = &self.core;
         core.world.value(core.own_counter(signal.0)?)
@@ -264,7 +266,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn reset_notify_value(&self, counter: Counter) -> Result<u32, Error> {
+    pub fn reset_notify_value(&self, counter: Counter) -> Result<L::Word, Error> {
         called!(self.core.world);
         self.core.change_counter(counter.0, Amo::Swap(0))
     }
@@ -289,7 +291,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # });
     /// ```
     #[track_caller]
-    pub fn set_notify_value(&self, counter: Counter, value: u32) -> Result<(), Error> {
+    pub fn set_notify_value(&self, counter: Counter, value: L::Word) -> Result<(), Error> {
         called!(self.core.world);
         self.core
             .change_counter(counter.0, Amo::Swap(value.into()))?;
@@ -301,13 +303,12 @@ impl<L: Link> World<'_, L> {
     /// The value of a word of this rank. All that its writers fenced before can be read; and
     /// notifications that have arrived are taken, so that a program that only ever asks keeps no
     /// rank waiting.
-    pub(super) fn value(&self, (key, offset): (Key, u32)) -> Result<u32, Error> {
+    pub(super) fn value(&self, (key, offset): (Key, u32)) -> Result<L::Word, Error> {
         point!(PROGRESS "the rank that is asked for may wait for room in this rank's ring":
             "notify.value.progress", _ = self.progress());
         self.note_poll()?;
         let (link, me) = (self.link(), self.rank());
-        let read = |op: &Op| link.amo(me, key, offset, Amo::Read, Width::Half, op);
-        // The low half.
-        Ok(self.wait().ask(read)? as u32)
+        let read = |op: &Op| link.amo(me, key, offset, Amo::Read, Width::of::<L::Word>(), op);
+        Ok(L::Word::low(self.wait().ask(read)?))
     }
 }

@@ -50,15 +50,15 @@ use crate::{
     message = "an access without an epoch needs a notice",
     note = "`.notify(Tag(7))` before the verb, or the same call of an epoch"
 )]
-pub trait Told: Copy {
+pub trait Told<W>: Copy {
     /// The notice of the access.
-    fn notice<'n>(self) -> Option<Notice<'n>>
+    fn notice<'n>(self) -> Option<Notice<'n, W>>
     where
         Self: 'n;
 }
 
-impl Told for Silent {
-    fn notice<'n>(self) -> Option<Notice<'n>>
+impl<W> Told<W> for Silent {
+    fn notice<'n>(self) -> Option<Notice<'n, W>>
     where
         Self: 'n,
     {
@@ -66,8 +66,8 @@ impl Told for Silent {
     }
 }
 
-impl Told for Notice<'_> {
-    fn notice<'n>(self) -> Option<Notice<'n>>
+impl<W: Copy> Told<W> for Notice<'_, W> {
+    fn notice<'n>(self) -> Option<Notice<'n, W>>
     where
         Self: 'n,
     {
@@ -139,7 +139,10 @@ impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N> Target<'r, 'w, T, L, 
     }
 
     /// The rank is told of the access once it is done. See [`notify`](crate::notify).
-    pub fn notify<'n>(self, notice: impl Into<Notice<'n>>) -> Target<'r, 'w, T, L, R, Notice<'n>> {
+    pub fn notify<'n>(
+        self,
+        notice: impl Into<Notice<'n, L::Word>>,
+    ) -> Target<'r, 'w, T, L, R, Notice<'n, L::Word>> {
         let Self {
             reach,
             rank,
@@ -154,7 +157,9 @@ impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N> Target<'r, 'w, T, L, 
     }
 }
 
-impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N: Told> Target<'r, 'w, T, L, R, N> {
+impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N: Told<L::Word>>
+    Target<'r, 'w, T, L, R, N>
+{
     /// Stores `data`. The request is done when they have left: the slice may be changed then.
     ///
     /// Elements may be of different types on both sides, as long as they are as many bytes.

@@ -7,7 +7,7 @@ use flagpost_link::{Amo, Key, Link, Op, Rank, Refusal, Width};
 pub(crate) enum Checked {
     /// Goes through the target's queue.
     Immediate { immediate: u32, inline: bool },
-    /// Changes half a cell of the target's.
+    /// Changes a word of the target's.
     Cell { key: Key, offset: u32, amo: Amo },
 }
 
@@ -58,7 +58,7 @@ impl<'r> Telling<'r> {
                         "notify.notice.fence", link.fence()?);
                     self.ordered = true;
                 }
-                link.amo(self.to, key, offset, amo, Width::Half, op)?;
+                link.amo(self.to, key, offset, amo, Width::of::<L::Word>(), op)?;
             }
         }
         self.told = true;

@@ -4,7 +4,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Width};
+use flagpost_link::{Amo, Key, Link, Op, Place, Rank, Width, Word as _};
 
 use super::Core;
 use crate::{Error, World};
@@ -166,7 +166,7 @@ impl<L: Link> Core<'_, L> {
     }
 
     /// Does `amo` to a counter of this rank, or continues it. Gives its former value.
-    pub(crate) fn change_counter(&self, index: u32, amo: Amo) -> Result<u32, Error> {
+    pub(crate) fn change_counter(&self, index: u32, amo: Amo) -> Result<L::Word, Error> {
         let (key, offset) = self.own_counter(index)?;
         self.world.note_poll()?;
         let (counters, wanted) = (&self.counters, (offset, amo));
@@ -177,17 +177,16 @@ impl<L: Link> Core<'_, L> {
         self.go_on_with(key, offset, amo)
     }
 
-    fn go_on_with(&self, key: Key, offset: u32, amo: Amo) -> Result<u32, Error> {
+    fn go_on_with(&self, key: Key, offset: u32, amo: Amo) -> Result<L::Word, Error> {
         let (world, Counters { begun, op, .. }) = (self.world, &self.counters);
         let (link, me) = (world.link(), world.rank());
         begun.set(Some((offset, amo)));
         let old = world
             .wait()
-            .retry(|| link.amo(me, key, offset, amo, Width::Half, op));
+            .retry(|| link.amo(me, key, offset, amo, Width::of::<L::Word>(), op));
         if old.is_ok() || !op.is_under_way() {
             begun.set(None);
         }
-        // The low half.
-        Ok(old? as u32)
+        Ok(L::Word::low(old?))
     }
 }

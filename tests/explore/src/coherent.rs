@@ -115,5 +115,7 @@ impl Relax for Coherent {
 impl flagpost_coherent::Records for Coherent {}
 
 impl NativeAtomics for Coherent {
+    type Word = u32;
+
     forward!(in NativeAtomics => core: atomic_u32(at: Address, operation: Amo<u32>) -> u32);
 }

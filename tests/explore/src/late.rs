@@ -535,6 +535,8 @@ impl Relax for Late {
 }
 
 impl NativeAtomics for Late {
+    type Word = u32;
+
     #[track_caller]
     fn atomic_u32(&self, at: Address, operation: Amo<u32>) -> u32 {
         let old = self.0.atomic_u32(at, operation);

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Given, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot,
-    Slots, Step, Telling, Time, Waiting, Width,
+    Slots, Step, Telling, Time, Waiting, Width, Word,
 };
 
 /// Answers of [`Telling::progress`](flagpost_link::Telling::progress), in order.
@@ -18,6 +18,8 @@ pub(crate) struct Recorded<'l, L> {
 }
 
 impl<L: Link> Link for Recorded<'_, L> {
+    type Word = L::Word;
+
     const SLOTS: u32 = L::SLOTS;
     const LINE: u32 = L::LINE;
     const UPDATE: u32 = L::UPDATE;
@@ -143,13 +145,13 @@ impl<L: Link> Telling for Recorded<'_, L> {
         self.link.reached(slot, value)
     }
 
-    fn watch(
+    fn watch<W: Word>(
         &self,
         key: Key,
         offset: u32,
-        arrived: impl Fn(u32) -> bool,
+        arrived: impl Fn(W) -> bool,
         op: &Op,
-    ) -> Result<Option<u32>, Refusal> {
+    ) -> Result<Option<W>, Refusal> {
         self.link.watch(key, offset, arrived, op)
     }
 

@@ -232,12 +232,17 @@ fn a_notice_comes_behind_all_that_was_put() {
                 for place in places(me) {
                     late(world, || all.put(peer, place, &[round]))?;
                 }
-                let notice = Signal(me.get().into()).set(round);
+                let notice = Signal(me.get().into()).set(u64::from(round));
                 let tell = window.to(peer, 0).notify(notice).put(&[])?;
                 by_steps(world, tell, |rest| rest.wait_within(NONE))?;
             }
             for peer in peers {
-                window.signal_wait_until(0..0, Signal(peer.get().into()), Compare::Eq, round)?;
+                window.signal_wait_until(
+                    0..0,
+                    Signal(peer.get().into()),
+                    Compare::Eq,
+                    round.into(),
+                )?;
                 for place in places(peer) {
                     assert_eq!(window.local().get(place)?, round);
                 }
@@ -297,19 +302,19 @@ fn a_change_of_a_counter_is_left_for_another() {
         let mut window = world.allocate::<u32>(1)?;
         window.set_num_notify(2)?;
         for round in 1..=ROUNDS {
-            window.set_notify_value(Counter(0), round)?;
+            window.set_notify_value(Counter(0), round.into())?;
             assert!(
                 world
                     .within(NONE, || window.reset_notify_value(Counter(0)))
                     .is_err()
             );
-            late(world, || window.set_notify_value(Counter(1), round))?;
+            late(world, || window.set_notify_value(Counter(1), round.into()))?;
             assert_eq!(
                 [
                     window.notify_value(Counter(0))?,
                     window.notify_value(Counter(1))?
                 ],
-                [0, round]
+                [0, round.into()]
             );
         }
         world.barrier()

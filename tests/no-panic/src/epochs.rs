@@ -124,7 +124,10 @@ pub(crate) fn combined<'w, T: Integer + From<bool>, L: Link + 'w>(
     let (mut words, mut old) = ([T::zeroed(); 9], [T::zeroed(); 9]);
     for operation in operations {
         access.accumulate(rank(), index(), &words, operation)?;
-        access.to(rank(), index()).accumulate(&words, operation)?.wait()?;
+        access
+            .to(rank(), index())
+            .accumulate(&words, operation)?
+            .wait()?;
     }
     for verb in Verb::ALL {
         verb.call(access, (rank(), index()), &words, &mut old)?;
@@ -136,14 +139,18 @@ pub(crate) fn combined<'w, T: Integer + From<bool>, L: Link + 'w>(
     let mut put = access.to(rank(), index()).put(&words)?;
     while !put.test()? {}
     let data = [T::zeroed(); 5];
-    let add = access.to(rank(), index()).accumulate(&data, Operation::SUM)?;
+    let add = access
+        .to(rank(), index())
+        .accumulate(&data, Operation::SUM)?;
     let both = access.to(rank(), index());
     let both = both.get_accumulate(&data, Operation::SUM, &mut words)?;
     let mut requests = [add, both];
     while let Some(done) = flagpost::wait_any(&mut requests)? {
         unknown(done as u32, requests[0].has_begun().into());
     }
-    let fetch = access.to(rank(), index()).fetch_and_op(data[0], Operation::SUM)?;
+    let fetch = access
+        .to(rank(), index())
+        .fetch_and_op(data[0], Operation::SUM)?;
     unknown(fetch.has_begun().into(), 0);
     fetch.wait().map(drop)
 }
@@ -172,10 +179,16 @@ pub(crate) fn anywhere<'w, T: Integer + From<bool>, L: Link + 'w>(
     };
     let (data, mut into) = ([T::zeroed(); 9], [T::zeroed(); 9]);
     for verb in Verb::ALL {
-        let (from, to) = (Gather::new(&data, layout()), Scatter::new(&mut into, layout()));
+        let (from, to) = (
+            Gather::new(&data, layout()),
+            Scatter::new(&mut into, layout()),
+        );
         let target = access.to(rank(), index()).layout(layout());
         begin!(verb, target, from, to)?.wait()?;
-        let (from, to) = (Gather::new(&data, layout()), Scatter::new(&mut into, layout()));
+        let (from, to) = (
+            Gather::new(&data, layout()),
+            Scatter::new(&mut into, layout()),
+        );
         let target = access.to(rank(), index()).layout(layout());
         let target = target.notify(notice());
         begin!(verb, target, from, to)?.wait()?;

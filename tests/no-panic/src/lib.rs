@@ -19,10 +19,11 @@ mod windows;
 
 use flagpost::rma::Operation;
 use flagpost::{
-    Budget, Config, Error, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, VectorLink, World,
+    Budget, Config, Error, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, VectorLink,
+    World,
 };
-use flagpost_hal::WithSoftwareLock;
 use flagpost_coherent::Coherent;
+use flagpost_hal::WithSoftwareLock;
 use flagpost_mapped::{Mapped, MappedNative, Ring};
 
 use crate::epochs::{anywhere, combined, epochs, fences, passive};
@@ -120,7 +121,9 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     let access = floats.start(&group)?;
     let mut old = [0.0; 3];
     let target = access.to(rank(), index());
-    target.get_accumulate(&[1.0; 3], Operation::SUM, &mut old)?.wait()?;
+    target
+        .get_accumulate(&[1.0; 3], Operation::SUM, &mut old)?
+        .wait()?;
     access.fetch_and_op(rank(), index(), old[0], Operation::MAX)?;
     access.complete()?;
     let bytes = world.allocate::<i8>(index())?;
@@ -145,7 +148,8 @@ pub unsafe extern "C" fn go(arena: *mut u32, words: usize) -> bool {
     // SAFETY: the caller's promise.
     let arena = unsafe { core::slice::from_raw_parts_mut(arena, words) };
     if any() != 0 {
-        return Mapped::start(Unknown::<false>, session()).is_ok_and(|link| everything(link, arena).is_ok());
+        return Mapped::start(Unknown::<false>, session())
+            .is_ok_and(|link| everything(link, arena).is_ok());
     }
     if any() != 0 {
         let link = MappedNative::start_with_ring(Unknown::<false>, session(), Some(ring()));

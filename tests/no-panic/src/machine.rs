@@ -117,6 +117,8 @@ impl<const COHERENT: bool> Relax for Unknown<COHERENT> {
 impl<const COHERENT: bool> flagpost_coherent::Records for Unknown<COHERENT> {}
 
 impl<const COHERENT: bool> NativeAtomics for Unknown<COHERENT> {
+    type Word = u32;
+
     fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {
         unknown(at.offset, 14) as u32
     }

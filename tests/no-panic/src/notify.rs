@@ -2,7 +2,7 @@
 
 use flagpost::{
     Compare, Complete, Counter, Error, Link, Notice, Rank, Request, Signal, Tag, TagFilter,
-    Unfinished, Window, World, test_any, wait_all, wait_any,
+    Unfinished, Window, Word, World, test_any, wait_all, wait_any,
 };
 use flagpost_verbs::{Verb, begin};
 
@@ -43,12 +43,12 @@ pub(crate) fn notifications<L: Link>(window: &Window<'_, u64, L>) -> Result<(), 
 }
 
 /// Any notice.
-pub(crate) fn notice() -> Notice<'static> {
+pub(crate) fn notice<W: Word>() -> Notice<'static, W> {
     match any() {
         0 => Tag(any()).into(),
         1 => Counter(any()).into(),
-        2 => Signal(any()).set(any()),
-        _ => Signal(any()).add(any()),
+        2 => Signal(any()).set(any().into()),
+        _ => Signal(any()).add(any().into()),
     }
 }
 
@@ -79,28 +79,31 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
         _ => Compare::Le,
     };
     window.notify(rank(), Counter(any()))?;
-    window.put_notify(rank(), index(), &[1; 9], Signal(any()).set(any()))?;
-    window.notify(rank(), Signal(any()).add(any()))?;
-    window.set_notify_value(Counter(any()), any())?;
-    let mut value = window.notify_value(Counter(any()))?;
-    value ^= window.reset_notify_value(Counter(any()))?;
-    value ^= window.num_notify(rank())?;
-    value ^= window.signal_fetch(Signal(any()))?;
-    value ^= window.signal_wait_until(index()..index(), Signal(any()), compare, any())?;
+    window.put_notify(rank(), index(), &[1; 9], Signal(any()).set(any().into()))?;
+    window.notify(rank(), Signal(any()).add(any().into()))?;
+    window.set_notify_value(Counter(any()), any().into())?;
+    let mut value: u64 = window.notify_value(Counter(any()))?.into();
+    value ^= window.reset_notify_value(Counter(any()))?.into();
+    value ^= u64::from(window.num_notify(rank())?);
+    value ^= window.signal_fetch(Signal(any()))?.into();
+    let range = index()..index();
+    value ^= window
+        .signal_wait_until(range, Signal(any()), compare, any().into())?
+        .into();
     events.post(rank(), any())?;
     if let Err(late) = events.posting(rank(), any())?.test()
         && let Err(late) = late.handle.wait_within(budget())
     {
         late.handle.wait()?;
     }
-    value ^= events.query(any())?;
+    value ^= events.query(any())?.into();
     world.within(budget(), || events.wait(any(), any()))?;
     let event = events.event(any())?;
     window.put_notify(rank(), index(), &[1; 9], event)?;
     let mut requests = [
         window.expect_count(index()..index(), Counter(any()), any())?,
-        window.expect_word(index()..index(), event, compare, any())?,
-        window.expect_word(index()..index(), Signal(any()), compare, any())?,
+        window.expect_word(index()..index(), event, compare, any().into())?,
+        window.expect_word(index()..index(), Signal(any()), compare, any().into())?,
     ];
     for request in &mut requests {
         request.start()?;
@@ -122,7 +125,7 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     one.wait_within(budget())?;
     one.cancel()?;
     other.free().map_err(Unfinished::give_up)?;
-    unknown(value, events.len() ^ u32::from(events.is_empty()));
+    unknown(value as u32, events.len() ^ u32::from(events.is_empty()));
     if let Err(late) = events.freeing().wait_within(budget()) {
         late.handle.wait()?;
     }

@@ -65,7 +65,10 @@ pub(crate) fn dynamic<L: Link>(world: &World<'_, L>, group: &Group<'_>) -> Resul
     if let Err(late) = published.freeing().wait_within(budget()) {
         late.handle.wait()?;
     }
-    let mut window = match world.making_dynamic::<EpochSlots<'_>>(options, ())?.wait_within(budget()) {
+    let mut window = match world
+        .making_dynamic::<EpochSlots<'_>>(options, ())?
+        .wait_within(budget())
+    {
         Ok(window) => window,
         Err(late) => match late.handle {
             Some(making) => making.wait()?,

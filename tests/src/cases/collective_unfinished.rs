@@ -94,8 +94,9 @@ fn others_are_refused<'w, L: Link>(
 fn words<L: Link>(world: &World<'_, L>) -> Result<u32, Failure> {
     /// More than any arena has.
     const MANY: u32 = 1 << 20;
+    let each = (size_of::<L::Word>() / 4) as u32; // words of an event
     match world.events(MANY).map(drop) {
-        Err(Error::ArenaFull { missing_words }) => Ok(MANY - missing_words),
+        Err(Error::ArenaFull { missing_words }) => Ok(MANY * each - missing_words),
         Err(other) => Err(other.into()),
         Ok(()) => Err(NO_ERROR),
     }

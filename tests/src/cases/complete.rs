@@ -20,7 +20,7 @@ pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let epoch = words.fence(Assert::empty())?;
         let mut told = window.expect(0..8, Tag(1))?;
         let mut counted = window.expect_count(8..16, Counter(0), 2)?;
-        let mut posted = window.expect_word(16..24, events.event(0)?, Compare::Ge, 1)?;
+        let mut posted = window.expect_word(16..24, events.event(0)?, Compare::Ge, 1.into())?;
         told.start()?;
         counted.start()?;
         posted.start()?;

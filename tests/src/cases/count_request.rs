@@ -6,6 +6,8 @@ use flagpost::{
     test_any, wait_all, wait_any,
 };
 
+use flagpost_link::Word as _;
+
 use super::{
     timeout::{SHORT, await_go, go, short, timed_out},
     world::{NO_ERROR, refused},
@@ -37,7 +39,7 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
         check("put", local.get(0)?, round * 7)?;
         check("own word beside it", local.get(1)?, round * 5)?;
         check("own word elsewhere", local.get(words)?, round * 6)?;
-        window.set_notify_value(Counter(0), 0)?;
+        window.set_notify_value(Counter(0), 0.into())?;
         world.barrier()?;
         // Given up halfway: what was put can be read, and own stores beside it do not undo it.
         let mut two = window.expect_count(0..words, Counter(0), 2)?;
@@ -66,7 +68,7 @@ pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let mut requests = [
             window.expect_count(0..1, Counter(0), 2)?,
             window.expect_count(1..2, Counter(2), 1)?,
-            window.expect_word(2..3, events.event(0)?, Compare::Ge, 2)?,
+            window.expect_word(2..3, events.event(0)?, Compare::Ge, 2.into())?,
         ];
         check("none is started", wait_any(&mut requests)?.is_none(), true)?;
         for request in &mut requests {
@@ -103,7 +105,7 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     {
         let mut requests = [
             window.expect_count(0..1, Counter(0), 1)?,
-            window.expect_word(1..2, events.event(0)?, Compare::Ge, 1)?,
+            window.expect_word(1..2, events.event(0)?, Compare::Ge, 1.into())?,
             window.expect_count(2..3, Counter(1), 2)?,
         ];
         check("none", test_any(&mut requests)?.is_none(), true)?;
@@ -157,8 +159,8 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     refused("value", window.notify_value(Counter(2)), none)?;
     refused("fetch", window.signal_fetch(Signal(2)), none)?;
     refused("reset", window.reset_notify_value(Counter(2)), none)?;
-    refused("set", window.set_notify_value(Counter(2), 1), none)?;
-    let wait = window.signal_wait_until(0..0, Signal(2), Compare::Eq, 0);
+    refused("set", window.set_notify_value(Counter(2), 1.into()), none)?;
+    let wait = window.signal_wait_until(0..0, Signal(2), Compare::Eq, 0.into());
     refused("wait", wait, none)?;
     refused(
         "request",
@@ -173,7 +175,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         window.expect_count(3..9, Counter(1), 1).map(|_| ()),
         beyond,
     )?;
-    let wait = window.signal_wait_until(3..9, Signal(1), Compare::Eq, 0);
+    let wait = window.signal_wait_until(3..9, Signal(1), Compare::Eq, 0.into());
     refused("range", wait, beyond)?;
     let mut request = window.expect_count(0..1, Counter(0), 3)?;
     refused("not started", request.test(), Error::RequestInactive)?;
@@ -199,9 +201,9 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     for (index, one) in (0..).zip(&mut pair) {
         refused("closed", window.local().set(0, 2), Error::Exposed)?;
-        window.set_notify_value(Counter(index), 1)?;
+        window.set_notify_value(Counter(index), 1.into())?;
         one.wait()?;
-        window.set_notify_value(Counter(index), 0)?;
+        window.set_notify_value(Counter(index), 0.into())?;
     }
     window.local().set(0, 2)?;
     request.start()?;
@@ -219,11 +221,11 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     empty.start()?;
     empty.cancel()?;
     check("not yet", request.test()?.is_none(), true)?;
-    window.set_notify_value(Counter(0), u32::MAX)?;
-    check("exceeded", request.wait()?, u32::MAX)?;
+    window.set_notify_value(Counter(0), L::Word::MAX)?;
+    check("exceeded", request.wait()?, L::Word::MAX)?;
     check("complete", request.is_started(), false)?;
     // It wraps around.
-    window.notify(me, Signal(0).add(3))?;
+    window.notify(me, Signal(0).add(3.into()))?;
     check("wrapped", window.notify_value(Counter(0))?, 2_u32)?;
     request.start()?;
     check("2 of 3", request.test()?.is_none(), true)?;
@@ -256,7 +258,7 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                     }
                 }
                 1 => {
-                    while window.notify_value(Counter(1))? == 0 {
+                    while window.notify_value(Counter(1))? == 0.into() {
                         world.link().relax();
                     }
                 }
@@ -268,7 +270,7 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                     }
                 }
                 _ => {
-                    while events.query(0)? == 0 {
+                    while events.query(0)? == 0.into() {
                         world.link().relax();
                     }
                 }
@@ -331,7 +333,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             };
             timed_out(error, Waiting::Notification, 2, &[])?;
             let ge = Compare::Ge;
-            let signal = || window.signal_wait_until(1..2, Signal(0), ge, 3);
+            let signal = || window.signal_wait_until(1..2, Signal(0), ge, 3.into());
             let Err(error) = short(world, signal) else {
                 return Err(NO_ERROR);
             };
@@ -341,7 +343,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             check("data", window.local().get(1)?, 9_u64)?;
             check(
                 "three",
-                window.signal_wait_until(1..2, Signal(0), ge, 3)?,
+                window.signal_wait_until(1..2, Signal(0), ge, 3.into())?,
                 3_u32,
             )
         }

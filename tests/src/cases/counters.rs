@@ -5,6 +5,8 @@ use flagpost::{
     World, rma::Operation,
 };
 
+use flagpost_link::Word as _;
+
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, context::check};
 
@@ -89,12 +91,13 @@ pub(super) fn swaps<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let mut sum = 0;
-    while sum < EACH * others {
-        window.signal_wait_until(0..0, Signal(1), Compare::Ne, 0)?;
-        sum += window.reset_notify_value(Counter(1))?;
+    let (mut sum, all) = (0, u64::from(EACH * others));
+    while sum < all {
+        window.signal_wait_until(0..0, Signal(1), Compare::Ne, 0.into())?;
+        let taken: u64 = window.reset_notify_value(Counter(1))?.into();
+        sum += taken;
     }
-    check("all", sum, EACH * others)
+    check("all", sum, all)
 }
 
 /// Numbers differ, and are 0 on some ranks: an access is checked against its target's, before any
@@ -124,7 +127,10 @@ pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let beyond = none(to, index, count);
             let put = window.put_notify(to, 0, &[7, 7], Counter(index));
             refused("put", put, beyond)?;
-            let put = window.to(to, 0).notify(Signal(index).set(1)).put(&[7, 7]);
+            let put = window
+                .to(to, 0)
+                .notify(Signal(index).set(1.into()))
+                .put(&[7, 7]);
             refused("request", put.map(|_| ()), beyond)?;
             let mut into = [3];
             let get = window.get_notify(to, 0, &mut into, Counter(index));
@@ -168,7 +174,7 @@ pub(super) fn again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         world.barrier()?;
         for index in 0..window.num_notify(next)? {
-            window.notify(next, Signal(index).set(70 + round))?;
+            window.notify(next, Signal(index).set((70 + round).into()))?;
         }
         world.barrier()?;
         check("old", window.notify_value(Counter(count - 1))?, 70 + round)?;
@@ -189,7 +195,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let next = me.next(size);
     let mut window = world.allocate::<u64>(1)?;
     window.set_num_notify(2)?;
-    window.set_notify_value(Counter(1), 30)?;
+    window.set_notify_value(Counter(1), 30.into())?;
     world.barrier()?;
     window.notify(next, Counter(1))?;
     for bad in [Rank::new(0), Rank::new(size - 1)] {
@@ -210,7 +216,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("value", one_more.wait()?, 31_u32)?;
     world.barrier()?;
     window.notify(next, Counter(0))?;
-    window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1)?;
+    window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1.into())?;
     window.set_num_notify(1)?;
     check("afterwards", window.notify_value(Counter(0))?, 0_u32)
 }
@@ -240,10 +246,10 @@ pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("of the other window", all.wait()?, 4_u32)?;
     let mut dynamic = world.dynamic(flagpost::DynamicOptions::default())?;
     dynamic.set_num_notify(1)?;
-    dynamic.window().notify(next, Signal(0).add(3))?;
+    dynamic.window().notify(next, Signal(0).add(3.into()))?;
     let seen = dynamic
         .window()
-        .signal_wait_until(0..0, Signal(0), Compare::Ge, 3)?;
+        .signal_wait_until(0..0, Signal(0), Compare::Ge, 3.into())?;
     check("of the dynamic window", seen, 3_u32)?;
     dynamic.free()?;
     Ok(memory.release()?)
@@ -265,7 +271,7 @@ pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("started", error == Error::Exposed, true)?;
     // It is as it was.
     window.notify(next, Counter(0))?;
-    window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1)?;
+    window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1.into())?;
     for round in 1..=3_u32 {
         let mut other = world.allocate::<u32>(2)?;
         other.set_num_notify(1)?;
@@ -334,13 +340,13 @@ pub(super) mod small {
         }
         let others = u32::from(world.size()) - 1;
         let early = window.reset_notify_value(Counter(0))?;
-        check("not too many", early <= others, true)?;
-        if early < others {
-            let left = others - early;
+        check("not too many", early <= others.into(), true)?;
+        let left = L::Word::from(others).wrapping_sub(early);
+        if left > 0.into() {
             let seen = window.signal_wait_until(0..0, Signal(0), Compare::Ge, left)?;
             check("the rest", seen, left)?;
         }
-        check("all", window.notify_value(Counter(0))? + early, others)
+        check("all", window.notify_value(Counter(0))?, left)
     }
 
     /// New counters, in memory that was the former ones'.
@@ -351,7 +357,7 @@ pub(super) mod small {
         let (me, size) = (world.rank(), world.size());
         window.set_num_notify(1 + u32::from(me.get()))?;
         window.notify(me.next(size), Counter(0))?;
-        window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1)?;
+        window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1.into())?;
         Ok(())
     }
 }

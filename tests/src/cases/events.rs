@@ -25,7 +25,7 @@ fn await_posts<'w, L: Link>(
     event: Event<'_>,
     until: u32,
 ) -> Result<(), Error> {
-    let mut request = window.expect_word(range, event, Compare::Ge, until)?;
+    let mut request = window.expect_word(range, event, Compare::Ge, until.into())?;
     request.start()?;
     request.wait().map(drop)
 }
@@ -82,7 +82,7 @@ pub(super) fn counts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("all taken", events.query(2)?, 0_u32)?;
         // Only a wait for a number takes posts.
         let window = world.allocate::<u32>(0)?;
-        let mut some = window.expect_word(0..0, events.event(1)?, Compare::Gt, all - 1)?;
+        let mut some = window.expect_word(0..0, events.event(1)?, Compare::Gt, (all - 1).into())?;
         some.start()?;
         check("posts", some.wait()?, all)?;
         check("none is taken", events.query(1)?, all)?;
@@ -92,7 +92,9 @@ pub(super) fn counts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         for _ in 0..all / 2 {
             events.wait(1, 2)?;
         }
-        check("none is left", events.query(0)? + events.query(1)?, 0_u32)?;
+        for index in [0, 1] {
+            check("none is left", events.query(index)?, 0_u32)?;
+        }
         world.barrier()?;
     }
     Ok(events.free()?)
@@ -131,7 +133,7 @@ pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let events = world.events(1)?;
     let local = window.local();
     let post = events.event(0)?;
-    let mut two = window.expect_word(0..40, post, Compare::Ge, 2)?;
+    let mut two = window.expect_word(0..40, post, Compare::Ge, 2.into())?;
     for round in 1..=3_u32 {
         local.set(1, round * 5)?;
         local.set(39, round * 6)?;
@@ -145,7 +147,7 @@ pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             .put(&[round, round])?
             .wait()?;
         window.notify(next, post)?;
-        check("one is left", two.wait()? <= 1, true)?;
+        check("one is left", two.wait()? <= 1.into(), true)?;
         check("first put", local.get(0)?, round)?;
         check("own word beside it", local.get(1)?, round * 5)?;
         check("second put", local.get(3)?, round)?;
@@ -187,7 +189,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let beyond = Error::OutOfRange { end: 9, len: 8 };
     refused("put to a stranger", put(stranger, 0), unknown)?;
     refused("put beyond", put(next, 7), beyond)?;
-    let request = |range, until| window.expect_word(range, event, Compare::Ge, until);
+    let request = |range, until: u32| window.expect_word(range, event, Compare::Ge, until.into());
     refused("request", request(3..9, 1).map(|_| ()), beyond)?;
     refused("nothing", request(0..1, 0).map(|_| ()), Error::CountZero)?;
     for index in [2, u32::MAX] {
@@ -199,11 +201,9 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         refused("no event", events.event(index).map(|_| ()), beyond)?;
     }
     world.barrier()?;
-    check(
-        "nobody has posted",
-        events.query(0)? + events.query(1)?,
-        0_u32,
-    )?;
+    for index in [0, 1] {
+        check("nobody has posted", events.query(index)?, 0_u32)?;
+    }
     window.sync()?;
     for index in 0..8 {
         check("no byte has moved", window.local().get(index)?, 0_u32)?;
@@ -266,7 +266,8 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let events = world.events(1)?;
     match world.rank().get() {
         0 => {
-            let request = |until| window.expect_word(1..2, events.event(0)?, Compare::Ge, until);
+            let request =
+                |until: u32| window.expect_word(1..2, events.event(0)?, Compare::Ge, until.into());
             await_go(&window, SECOND)?;
             for _ in 0..2 {
                 let Err(error) = short(world, || events.wait(0, 3)) else {
@@ -351,7 +352,7 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
         go_on(held, late, Request::wait)?;
         // The own lock: the same call again goes on.
         let held = take(&machine, FIRST);
-        let Err(late) = short(&world, || window.set_notify_value(Counter(0), 5)) else {
+        let Err(late) = short(&world, || window.set_notify_value(Counter(0), 5.into())) else {
             return Err(NO_ERROR);
         };
         timed_out(late, Waiting::Lock, 1, &[FIRST])?;
@@ -361,7 +362,7 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
         timed_out(late, Waiting::Lock, 1, &[FIRST])?;
         check("nothing was done", window.notify_value(Counter(0))?, 0_u32)?;
         drop(held);
-        window.set_notify_value(Counter(0), 5)?;
+        window.set_notify_value(Counter(0), 5.into())?;
         check(
             "swapped once",
             window.reset_notify_value(Counter(0))?,

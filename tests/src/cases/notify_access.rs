@@ -274,12 +274,12 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         index,
         count: 0,
     };
-    let wrong: [(Rank, usize, Notice<'_>, Error); 5] = [
+    let wrong: [(Rank, usize, Notice<'_, L::Word>, Error); 5] = [
         (next, 3, Tag(max + 1).into(), Error::TagTooLarge { max }),
         (next, 4, Tag(1).into(), beyond),
         (stranger, 3, Tag(1).into(), unknown),
         (next, 3, Counter(0).into(), no_counter(0)),
-        (next, 3, Signal(2).set(1), no_counter(2)),
+        (next, 3, Signal(2).set(1.into()), no_counter(2)),
     ];
     let sum = Operation::SUM;
     for (to, index, notice, error) in wrong {

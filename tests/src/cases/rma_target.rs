@@ -130,11 +130,13 @@ impl<'w, L: Link> Own<'_, 'w, L> {
             _ => (self.events.event(0)?.into(), 1),
         };
         let mut request = match attached {
-            false => self.window.expect_word(0..LEN, word, Compare::Ge, until)?,
+            false => self
+                .window
+                .expect_word(0..LEN, word, Compare::Ge, until.into())?,
             true => self
                 .dynamic
                 .window()
-                .expect_word(0..0, word, Compare::Ge, until)?,
+                .expect_word(0..0, word, Compare::Ge, until.into())?,
         };
         request.start()?;
         request.wait()?;
@@ -146,7 +148,13 @@ impl<'w, L: Link> Own<'_, 'w, L> {
     }
 
     /// One access to the next rank's piece, of which it is told by `notice`.
-    fn access(&self, way: Way, verb: Verb, apart: bool, notice: Notice<'_>) -> Result<(), Failure> {
+    fn access(
+        &self,
+        way: Way,
+        verb: Verb,
+        apart: bool,
+        notice: Notice<'_, L::Word>,
+    ) -> Result<(), Failure> {
         let (window, dynamic, there) = (self.window, self.dynamic, self.there);
         let world = window.world();
         let (me, size) = (world.rank(), world.size());
@@ -234,7 +242,7 @@ pub(super) fn combine<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let notice = match kind {
                 0 => Notice::from(Tag(3)),
                 1 => Counter(0).into(),
-                2 => Signal(1).add(1),
+                2 => Signal(1).add(1.into()),
                 _ => events.event(0)?.into(),
             };
             own.store(way)?;

@@ -2,6 +2,8 @@
 
 use flagpost::{Compare, Counter, EpochSlots, Error, Link, Model, Rank, Signal, Window, World};
 
+use flagpost_link::Word as _;
+
 use crate::{Failure, context::check};
 
 const FIRST: Rank = Rank::new(0);
@@ -13,22 +15,22 @@ pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let mut window = world.allocate::<u32>(40)?;
     window.set_num_notify(3)?;
     let rounds = [
-        (Compare::Eq, 7, Signal(1).set(7), 7_u32),
-        (Compare::Ne, 7, Signal(1).set(3), 3),
-        (Compare::Gt, 8, Signal(1).add(6), 9),
-        (Compare::Ge, 11, Signal(1).add(2), 11),
-        (Compare::Lt, 11, Signal(1).add(u32::MAX), 10),
-        (Compare::Le, 9, Signal(1).set(0), 0),
+        (Compare::Eq, 7, Signal(1).set(7.into()), 7_u32),
+        (Compare::Ne, 7, Signal(1).set(3.into()), 3),
+        (Compare::Gt, 8, Signal(1).add(6.into()), 9),
+        (Compare::Ge, 11, Signal(1).add(2.into()), 11),
+        (Compare::Lt, 11, Signal(1).add(L::Word::MAX), 10),
+        (Compare::Le, 9, Signal(1).set(0.into()), 0),
     ];
     for (round, (compare, value, signal, expected)) in (1_u32..).zip(rounds) {
         // An own store in the range's lines, at the other end of it.
         window.local().set(39, round)?;
         world.barrier()?;
         let before = window.signal_fetch(Signal(1))?;
-        check("not yet", compare.holds(before, value), false)?;
+        check("not yet", compare.holds(before, value.into()), false)?;
         world.barrier()?; // all have looked
         window.put_notify(next, 0, &[round * 10; 9], signal)?;
-        let found = window.signal_wait_until(0..40, Signal(1), compare, value)?;
+        let found = window.signal_wait_until(0..40, Signal(1), compare, value.into())?;
         check("value", found, expected)?;
         check("first word", window.local().get(0)?, round * 10)?;
         check("last word", window.local().get(8)?, round * 10)?;
@@ -37,7 +39,7 @@ pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("the other ones", window.signal_fetch(Signal(0))?, 0_u32)?;
     }
     // True already: nobody is waited for.
-    let found = window.signal_wait_until(0..0, Signal(1), Compare::Eq, 0)?;
+    let found = window.signal_wait_until(0..0, Signal(1), Compare::Eq, 0.into())?;
     check("at once", found, 0_u32)
 }
 
@@ -57,9 +59,9 @@ pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for item in 1..=ITEMS {
         let mut data = [item; 16];
         if me != FIRST {
-            window.signal_wait_until(0..16, Signal(FULL), Compare::Eq, item)?;
+            window.signal_wait_until(0..16, Signal(FULL), Compare::Eq, item.into())?;
             window.local().copy_out(0, &mut data)?;
-            window.notify(prev, Signal(EMPTY).set(item))?;
+            window.notify(prev, Signal(EMPTY).set(item.into()))?;
             for word in data {
                 check("item", word, item + u32::from(me.get()) - 1)?;
             }
@@ -67,8 +69,8 @@ pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         if next != FIRST {
             // The last one has been read.
-            window.signal_wait_until(0..0, Signal(EMPTY), Compare::Ge, item - 1)?;
-            window.put_notify(next, 0, &data, Signal(FULL).set(item))?;
+            window.signal_wait_until(0..0, Signal(EMPTY), Compare::Ge, (item - 1).into())?;
+            window.put_notify(next, 0, &data, Signal(FULL).set(item.into()))?;
         }
     }
     Ok(())
@@ -83,11 +85,11 @@ pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     window.set_num_notify(u32::from(me == FIRST))?;
     let own = u32::from(me.get()) + 1;
     for _ in 0..3 {
-        window.put_notify(FIRST, me.index(), &[own], Signal(0).add(own))?;
+        window.put_notify(FIRST, me.index(), &[own], Signal(0).add(own.into()))?;
     }
     if me == FIRST {
         let sum = 3 * (1..=u32::from(size)).sum::<u32>();
-        let found = window.signal_wait_until(0..0, Signal(0), Compare::Ge, sum)?;
+        let found = window.signal_wait_until(0..0, Signal(0), Compare::Ge, sum.into())?;
         check("sum", found, sum)?;
         for rank in 0..size {
             let found = window.local().get(usize::from(rank))?;
@@ -95,6 +97,32 @@ pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Values of all bits that a word has go round the ring, so that ranks wait for each: some differ
+/// in the high half only, and one sum is carried into that.
+pub(super) fn wide<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let me = world.rank();
+    let next = me.next(world.size());
+    let mut window = world.allocate::<u32>(0)?;
+    window.set_num_notify(1)?;
+    let set = [1 << 32, 1 << 40, 1 << 63, (1 << 63) + 7, u32::MAX.into()];
+    let set = set.map(|value| (Signal(0).set(L::Word::low(value)), L::Word::low(value)));
+    let carried = (Signal(0).add(1.into()), L::Word::low(1 << 32));
+    for (signal, value) in set.into_iter().chain([carried]) {
+        if me == FIRST {
+            window.notify(next, signal)?;
+        }
+        window.signal_wait_until(0..0, Signal(0), Compare::Eq, value)?;
+        if me != FIRST {
+            window.notify(next, signal)?;
+        }
+        world.barrier()?;
+        check("value", window.signal_fetch(Signal(0))?, value)?;
+        check("value", window.notify_value(Counter(0))?, value)?;
+        world.barrier()?; // all have looked
+    }
+    check("swapped", window.reset_notify_value(Counter(0))?, carried.1)
 }
 
 /// Tried in every schedule.
@@ -106,11 +134,11 @@ pub(super) mod small {
     /// A word comes with a signal; the own word of the other line stays.
     pub(crate) fn put<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result<(), Failure> {
         if world.rank() != FIRST {
-            return Ok(window.put_notify(FIRST, 0, &[7], Signal(0).set(5))?);
+            return Ok(window.put_notify(FIRST, 0, &[7], Signal(0).set(5.into()))?);
         }
         let own = window.len() - 1;
         window.local().set(own, 3)?;
-        let found = window.signal_wait_until(0..own + 1, Signal(0), Compare::Ne, 0)?;
+        let found = window.signal_wait_until(0..own + 1, Signal(0), Compare::Ne, 0.into())?;
         check("signal", found, 5_u32)?;
         check("put", window.local().get(0)?, 7_u32)?;
         check("own word", window.local().get(own)?, 3_u32)
@@ -122,7 +150,7 @@ pub(super) mod small {
         window: &Words<'_, L>,
     ) -> Result<(), Failure> {
         match world.rank().get() {
-            0 => window.set_notify_value(Counter(0), 16)?,
+            0 => window.set_notify_value(Counter(0), 16.into())?,
             _ => window.notify(FIRST, Counter(0))?,
         }
         world.barrier()?;
@@ -130,7 +158,7 @@ pub(super) mod small {
             let found = window.signal_fetch(Signal(0))?;
             check(
                 "set, then added, or the other way",
-                found == 16 || found == 17,
+                found == 16.into() || found == 17.into(),
                 true,
             )?;
         }
@@ -150,7 +178,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             index: 0,
             count: 0,
         };
-        let put = window.put_notify(last, 0, &[5], Signal(0).set(1));
+        let put = window.put_notify(last, 0, &[5], Signal(0).set(1.into()));
         super::world::refused("put", put, none)?;
     }
     world.barrier()?;

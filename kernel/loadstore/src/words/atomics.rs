@@ -6,7 +6,7 @@
 //! | bytes | [`UnderLock`] | [`Native`] |
 //! |---|---|---|
 //! | half cells; elements of up to 4 bytes | owner's lock | atomic operations on the word |
-//! | whole cells; elements of 8 bytes | owner's lock | the same on 8 bytes, if [`WIDE`] |
+//! | whole cells; elements of 8 bytes | owner's lock | the same on 8 bytes, if [`Word`] is `u64` |
 //!
 //! # Steps ([`Native`])
 //! | call | memory actions, in order |
@@ -22,10 +22,10 @@
 //! A machine whose atomics do not reach all cores is no [`NativeAtomics`], and cannot have
 //! [`Native`].
 //!
-//! [`WIDE`]: NativeAtomics::WIDE
+//! [`Word`]: NativeAtomics::Word
 
 use flagpost_hal::{Address, Machine, NativeAtomics};
-use flagpost_link::Amo;
+use flagpost_link::{Amo, Word};
 
 /// Words are changed under their owner's lock: on any machine.
 #[derive(Copy, Clone, Debug)]
@@ -40,8 +40,11 @@ pub trait Atomics<M: Machine>: sealed::Sealed {
     /// True if [`atomic`](Self::atomic) does anything.
     const NATIVE: bool;
 
+    /// The longest number that is changed without a lock, or `u32`.
+    type Word: Word;
+
     /// True if [`atomic_long`](Self::atomic_long) does anything.
-    const WIDE: bool;
+    const WIDE: bool = Self::Word::WIDE;
 
     /// The machine's atomic operation.
     fn atomic(machine: &M, at: Address, operation: Amo<u32>) -> Option<u32>;
@@ -58,8 +61,9 @@ mod sealed {
 }
 
 impl<M: Machine> Atomics<M> for UnderLock {
+    type Word = u32;
+
     const NATIVE: bool = false;
-    const WIDE: bool = false;
 
     fn atomic(_: &M, _: Address, _: Amo<u32>) -> Option<u32> {
         None
@@ -71,8 +75,9 @@ impl<M: Machine> Atomics<M> for UnderLock {
 }
 
 impl<M: Machine + NativeAtomics> Atomics<M> for Native {
+    type Word = M::Word;
+
     const NATIVE: bool = true;
-    const WIDE: bool = M::WIDE;
 
     #[inline(always)]
     fn atomic(machine: &M, at: Address, operation: Amo<u32>) -> Option<u32> {
@@ -81,6 +86,6 @@ impl<M: Machine + NativeAtomics> Atomics<M> for Native {
 
     #[inline]
     fn atomic_long(machine: &M, at: Address, operation: Amo) -> Option<u64> {
-        M::WIDE.then(|| machine.atomic_u64(at, operation))
+        M::Word::WIDE.then(|| machine.atomic_u64(at, operation))
     }
 }

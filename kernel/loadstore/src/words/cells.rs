@@ -14,8 +14,8 @@
 //! |---|---|---|
 //! | `amo` | origin | lock(owner), acquire; load the cell; store it if it changes; drain; unlock |
 //! | `update` | origin | the same with bytes |
-//! | `watch` | owner | load the low half; acquire if it is what was waited for |
-//! | `amo` that reads half a cell | origin | load it; acquire |
+//! | `watch` | owner | load the low half, or all; acquire if it is what was waited for |
+//! | `amo` that only reads | origin | load it; acquire |
 //!
 //! Remote accesses: lock, load, store, unlock: 4 for half a cell; a whole one takes 2 loads and 2
 //! stores. An update takes a load per word, and a store of one line. To read half a cell: 1.
@@ -25,7 +25,7 @@
 //!
 //! # Invariants
 //! I1. The owner's lock is held for one change, never while another lock is held.
-//! I2. Polls and reads without the lock are of the low half of a cell: 8 bytes may tear.
+//! I2. Polls and reads without the lock are of the low half of a cell, where 8 bytes may tear.
 //!
 //! # Source
 //! [foMPI] 2.3 builds its protocols on such operations of the network; the SCC has none, so each
@@ -34,7 +34,7 @@
 //! [foMPI]: crate#sources
 
 use flagpost_hal::{Address, Coherence as _, UncachedMemory as _};
-use flagpost_link::{Amo, Rank, Refusal, Width};
+use flagpost_link::{Amo, Rank, Refusal, Width, Word};
 
 use crate::{Atomics as _, LoadStore, Mail, layout::UPDATE};
 
@@ -88,6 +88,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         self.before_changing()?;
         let without_lock = match (amo, width) {
             (Amo::Read, Width::Half) => Some(self.base().poll(at).into()),
+            (Amo::Read, Width::Whole) if W::Atomics::WIDE => self.base().poll_long(at),
             (_, Width::Half) if W::Atomics::NATIVE => {
                 self.base().looked();
                 self.mail.stored();
@@ -190,18 +191,17 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         Ok(())
     }
 
-    pub(crate) fn watch_cell(
+    pub(crate) fn watch_cell<V: Word>(
         &self,
         place: u32,
-        arrived: impl Fn(u32) -> bool,
-    ) -> Result<Option<u32>, Refusal> {
+        arrived: impl Fn(V) -> bool,
+    ) -> Result<Option<V>, Refusal> {
         let sites = [
             site!(ORDER "loaded before the acquire": "mapped.cells.watch.poll<acquire"),
             site!(ACQUIRE "G2: what it announces comes after it": "mapped.cells.watch.acquire"),
         ];
-        let value = self
-            .base()
-            .poll_for(self.base().own(place), &arrived, sites);
+        let (base, at) = (self.base(), self.base().own(place));
+        let value = base.poll_with(|| base.load(at), at, &arrived, sites);
         Ok(arrived(value).then_some(value))
     }
 }

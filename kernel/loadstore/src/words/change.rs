@@ -31,7 +31,6 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     #[inline]
     pub(crate) fn change_long(&self, at: Address, amo: Amo) -> Option<u64> {
         match amo {
-            Amo::Read => A::atomic_long(self.machine(), at, Amo::Add(0)),
             Amo::And(_) | Amo::Xor(_) => None,
             one => A::atomic_long(self.machine(), at, one),
         }
@@ -57,7 +56,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         at: Address,
         new: impl FnMut(u64) -> u64,
     ) -> Result<u64, Refusal> {
-        let old = A::atomic_long(self.machine(), at, Amo::Add(0));
+        let old = A::atomic_long(self.machine(), at, Amo::Read);
         self.exchange_until(to, old.unwrap_or_default(), new, |expected, new| {
             A::atomic_long(self.machine(), at, Amo::CompareSwap { expected, new })
         })

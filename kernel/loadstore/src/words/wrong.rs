@@ -1,6 +1,6 @@
 //! Wrong copies of this module's protocols, for their mutation points.
 
-use flagpost_hal::{Address, CoreId, Held, Machine};
+use flagpost_hal::{Address, CoreId, Held, Machine, Word};
 use flagpost_points::{Guard, Site};
 
 use crate::{Atomics, Base};
@@ -17,10 +17,10 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     }
 
     /// Acquires, and then loads the word: anything may arrive in between.
-    pub(super) fn acquired_before_load(&self, load: impl FnOnce() -> u32, at: Address) -> u32 {
+    pub(super) fn acquired_before_load<V: Word>(&self, load: impl FnOnce() -> V, at: Address) -> V {
         self.machine().acquire();
         let value = load();
-        self.polled().note(at, value);
+        self.note(at, value);
         value
     }
 }

@@ -286,6 +286,7 @@ impl<P: Platform> Links<P> {
             signals::compared(&join(c)?)
         }),
         case("signals.pipeline", 1, ANY, |c| signals::pipeline(&join(c)?)),
+        case("signals.wide", 1, ANY, |c| signals::wide(&join(c)?)),
         case("signals.sums", 1, MANY, |c| signals::sums(&join(c)?)),
         case("signals.refused", 1, MANY, |c| signals::refused(&join(c)?)),
         case("events.ring", 1, ANY, |c| events::ring(&join(c)?)),
@@ -306,7 +307,7 @@ impl<P: Platform> Links<P> {
             let world = small::join(c)?;
             let mut window = world.allocate::<u32>(1)?;
             window.set_num_notify(1)?;
-            window.set_notify_value(Counter(0), 9)?;
+            window.set_notify_value(Counter(0), 9.into())?;
             window.set_num_notify(0)?;
             P::go(&machine);
             counters::small::set(&world, window)
