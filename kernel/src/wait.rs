@@ -266,7 +266,7 @@ impl<L: Link> World<'_, L> {
                 return Some(arrival.immediate);
             }
         }
-        // There may be more: who relaxes next does not sleep.
+        // More may have arrived, so the next relax must not sleep.
         self.link().step(Step::End);
         None
     }

@@ -20,8 +20,8 @@ use flagpost_loadstore::ring::{PAIRS, Ring, half, share};
 
 /// Lines per rank, unless asked for otherwise.
 const LINES: u32 = 64;
-/// And where half of the message buffer has room for these: between two ranks, so that long data
-/// wait for room half as often, and among more than a word each can be looked at.
+/// Lines per rank if they fit half of the message buffer. Two ranks: long data wait half as often.
+/// More ranks: bells make it cheap to find the ring.
 const MOST_LINES: u32 = 128;
 /// Least lines of a pair's ring without bells: a producer loads `head` once in as many puts. And a
 /// rank that waits looks at four words then at most.

@@ -31,14 +31,14 @@ pub enum Error {
     Timeout(Timeout),
     /// The arena given to the world is too small.
     ArenaFull {
-        /// Words (of 4 bytes) that it should have more.
+        /// How many more 4-byte words it needs.
         missing_words: u32,
     },
     /// This rank's shared memory is used up. More of it: `--mem` of `flagpost-run` on Linux,
     /// `_flagpost_memory_size` of the linker script on the QEMU board, the machine's memory
     /// elsewhere.
     MemoryFull {
-        /// Bytes that it should have more; `u32::MAX` for a piece of 4 GiB or more, which no rank's
+        /// How many more bytes it needs; `u32::MAX` for a piece of 4 GiB or more, which no rank's
         /// memory holds.
         missing_bytes: u32,
     },

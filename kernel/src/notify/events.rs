@@ -31,22 +31,12 @@
 //! | `wait` | target | watch its cell until enough posts are there; take them | none |
 //! | a request | target | as [`WordRequest`], and take them | none |
 //!
-//! | Fortran 2018, [CAF-NA] | here |
-//! |---|---|
-//! | `type(event_type) :: ev(n)[*]` | [`world.events(n)`](World::events) |
-//! | `event post (ev(i)[p])` | [`events.post(p, i)`](Events::post) |
-//! | `event wait (ev(i), until_count=k)` | [`events.wait(i, k)`](Events::wait) |
-//! | `call event_query (ev(i), c)` | [`events.query(i)`](Events::query) |
-//! | a coarray with an event of its own, assigned to | [`put_notify(…, events.event(i)?)`] |
-//!
-//! [`put_notify(…, events.event(i)?)`]: Window::put_notify
 //! [`Window::set_inline`]: crate::Window::set_inline
 //!
 //! # Memory per rank
 //! Shared: 8 bytes per event, in whole lines. Private: 4 bytes per event, or 8. [`Events::free`]
 //! gives all back.
 //!
-//! [CAF-NA]: crate#sources
 
 #![allow(
     clippy::result_large_err,

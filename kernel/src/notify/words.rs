@@ -46,41 +46,7 @@
 //! its words are, and how many: numbers may differ, so that O(p) it is); nothing before the first
 //! [`Window::set_num_notify`]; twice that during one. [`Window::free`] gives all back.
 //!
-//! # The calls of others
-//! | [IntelMPI] | MPI 5.1 draft, 12.6 | here, of a window |
-//! |---|---|---|
-//! | `MPIX_Win_create_notify(win, n)` | `set_num_notify` | [`set_num_notify(n)`] |
-//! | `MPIX_Win_free_notify(win)` | the same, of 0 | `set_num_notify(0)`, [`Window::free`] |
-//! | | `get_num_notify` | [`num_notify(rank)`] |
-//! | `MPIX_Put_notify(…, i, win)`, `…_c` | `put_notify` | [`put_notify(…, Counter(i))`] |
-//! | `MPIX_Get_notify(…, i, win)`, `…_c` | `get_notify` | [`get_notify(…, Counter(i))`] |
-//! | | `accumulate_notify`, `get_accumulate_notify` | the same names |
-//! | `MPIX_Notify_get_value(win, i, &v)` | `get_notify_value` | [`notify_value(Counter(i))`] |
-//! | `MPIX_Notify_set_value(win, i, v)` | | [`set_notify_value(Counter(i), v)`] |
-//! | | `reset_notify_value` | [`reset_notify_value(Counter(i))`] |
-//! | `MPIX_Win_get_notify_request(win, i, n, &r)` | a request | [`expect_count(…)`], `start` |
-//! | `MPI_Test(&r)`, `MPI_Wait(&r)`, `MPI_Waitany` | the same | `test`, `wait`, [`wait_any`] |
-//!
-//! | OpenSHMEM | here, of a window |
-//! |---|---|
-//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_SET, pe)` | `put_notify(pe, …, Signal(i).set(v))` |
-//! | `shmem_put_signal(…, sig, v, SHMEM_SIGNAL_ADD, pe)` | `put_notify(pe, …, Signal(i).add(v))` |
-//! | `shmemx_signal_set`, `shmemx_signal_add` | `notify(pe, Signal(i).set(v))`, `add` |
-//! | `shmem_signal_fetch(sig)` | [`signal_fetch(Signal(i))`](Window::signal_fetch) |
-//! | `shmem_signal_wait_until(sig, cmp, v)` | [`signal_wait_until(range, Signal(i), cmp, v)`] |
-//!
-//! OpenSHMEM has caches that are kept coherent, or none; here a wait says which elements it is
-//! about, as a request does.
-//!
-//! [`set_num_notify(n)`]: Window::set_num_notify
-//! [`num_notify(rank)`]: Window::num_notify
-//! [`put_notify(…, Counter(i))`]: Window::put_notify
-//! [`get_notify(…, Counter(i))`]: Window::get_notify
-//! [`notify_value(Counter(i))`]: Window::notify_value
-//! [`set_notify_value(Counter(i), v)`]: Window::set_notify_value
-//! [`reset_notify_value(Counter(i))`]: Window::reset_notify_value
-//! [`expect_count(…)`]: Window::expect_count
-//! [`signal_wait_until(range, Signal(i), cmp, v)`]: Window::signal_wait_until
+//! Chapter 6 of the guide names the calls of other libraries beside these.
 //!
 //! # Programs that do not compile
 //! Requests of a window borrow it, and [`Window::set_num_notify`] needs it alone: no request waits
@@ -102,9 +68,7 @@
 //! # }
 //! ```
 //!
-//! [IntelMPI]: crate#sources
 //! [`allgather_with`]: crate::World::allgather_with
-//! [`wait_any`]: crate::wait_any
 
 use bytemuck::Pod;
 use flagpost_link::{Amo, Key, Link, Op, Rank, Width, Word as _};

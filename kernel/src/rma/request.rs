@@ -3,20 +3,10 @@
 //! continue, and does nothing twice. [`Request`] has a drawing of its life.
 //!
 //! # When a request is done
-//! | call | when it is done |
-//! |---|---|
-//! | [`put`] | the data have left: the slice may be changed |
-//! | [`get`] | the slice is filled |
-//! | [`accumulate`] | the elements are changed |
-//! | [`get_accumulate`] | the elements are changed, and the slice is filled |
-//! | with a notice | the same, and the target is told |
-//!
-//! [`put`]: super::Target::put
-//! [`get`]: super::Target::get
-//! [`accumulate`]: super::Target::accumulate
-//! [`get_accumulate`]: super::Target::get_accumulate
-//!
-//! The data of a put are placed when the epoch says so.
+//! * A put: its data have left, and the slice may be changed. The epoch places them.
+//! * A get: the slice is filled. A call that combines: the elements are changed, and a slice that
+//!   takes their old values is filled.
+//! * With a notice the target has been told as well.
 //!
 //! A request borrows its slices, and its epoch (its window, if it needs none), until it is gone:
 //! nothing is read before it is there, and no epoch ends before its requests.

@@ -60,7 +60,7 @@ pub struct Core<'w, L> {
     pub(crate) access_open: Cell<bool>,
     pub(crate) exposure_open: Cell<bool>,
     pub(crate) abandoned: Cell<bool>,
-    /// All ranks have left: what is missing to be free is this rank's own doing.
+    /// Every rank has agreed to free the window. Only this rank's clean-up is left.
     pub(crate) left: Cell<bool>,
     /// The lines that the open exposure epoch exposes.
     pub(crate) exposed: Cell<Lines>,
@@ -73,7 +73,7 @@ pub struct Core<'w, L> {
 /// Where the ranks' pieces lie.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Pieces<'w> {
-    /// Everywhere as here.
+    /// Each piece has the key, offset and length of this rank's.
     Same,
     /// Per rank as the table says; and the mark of this rank's memory that it is in a window.
     Table {

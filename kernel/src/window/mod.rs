@@ -15,9 +15,6 @@
 //! Where a link reaches peers' memory by plain loads and stores, an allocated or created window is
 //! *shared* as well: [`Window::peer`].
 //!
-//! A rank's memory is its own region, the nearest to it. Only its owner hands it out, so the books
-//! of what is in use are private and need no lock.
-//!
 //! # Guarantee
 //! G1. An allocated window has the same number of elements on every rank, all zero at first. A
 //!     peer's piece has the same key as this rank's, so no table of peers is kept. A created window

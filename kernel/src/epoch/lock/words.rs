@@ -44,7 +44,8 @@ const MOST_FAILED: u8 = 3;
 pub(crate) struct Words<'e, 'w, L: Link> {
     pub(crate) core: &'e Core<'w, L>,
     pub(crate) kind: Kind,
-    /// Whose piece; if all, this rank's is one of them: what every access looks at first.
+    /// The rank whose piece is locked; of a lock of all pieces, this rank. Accesses look at this
+    /// first.
     pub(crate) usual: Rank,
     /// Its part of the target's word (of the global word, if it is about all pieces) is taken, as a
     /// reader or writer.
@@ -127,7 +128,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    /// Whose piece; the master, if all.
+    /// The rank whose piece is locked; the master, if all are.
     pub(super) fn target(&self) -> Rank {
         match self.kind {
             Kind::All => MASTER,
