@@ -121,6 +121,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
     type Machine = M;
     type Atomics = Native;
     const COHERENT: bool = true;
+    const FAST: bool = true;
     const PEERS: usize = PEERS;
 
     fn plan(machine: &M, asked: Option<Ring>) -> Plan {

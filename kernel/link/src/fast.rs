@@ -18,6 +18,10 @@ use crate::{Amo, Key, Rank, Width};
 /// # Refusals
 /// None: a call declines.
 pub trait Fast {
+    /// True if the link has fast paths: no other link is asked for one that takes preparation. On
+    /// such a link nothing is refreshed, and a change of a cell is answered when it returns.
+    const FAST: bool = false;
+
     /// [`Telling::put_immediate`] of short data, inline. False if it declines.
     #[inline]
     fn fast_put(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
@@ -50,7 +54,7 @@ pub trait Fast {
 
     /// [`Telling::progress`], if the oldest immediate is `wanted`, and comes within this many
     /// `looks`, or fewer. False if it declines. The kernel refreshes nothing after it, so only a
-    /// link that is [coherent](Link::COHERENT) may have it.
+    /// link over coherent caches may have it.
     #[inline]
     fn fast_take(&self, wanted: u32, looks: u32) -> bool {
         let _ = (wanted, looks);

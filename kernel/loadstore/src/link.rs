@@ -363,6 +363,8 @@ impl<W: Mail, const PIECES: usize> Waiting for LoadStore<W, PIECES> {
 }
 
 impl<W: Mail, const PIECES: usize> Fast for LoadStore<W, PIECES> {
+    const FAST: bool = W::FAST;
+
     #[inline(always)]
     fn fast_put(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
         self.mail.fast_send(to, place, data, immediate)
@@ -385,7 +387,7 @@ impl<W: Mail, const PIECES: usize> Fast for LoadStore<W, PIECES> {
 
     #[inline]
     fn fast_flush(&self, before_amo: bool) -> bool {
-        W::COHERENT && self.mail.has_settled(before_amo)
+        W::FAST && self.mail.has_settled(before_amo)
     }
 
     #[inline(always)]

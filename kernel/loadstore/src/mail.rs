@@ -48,7 +48,10 @@ pub trait Mail: Sized {
 
     /// True if the mail relies on caches that the hardware keeps in step. Then a flush needs no
     /// call of the target, and words by which two ranks answer each other lie in one line.
-    const COHERENT: bool;
+    const COHERENT: bool = false;
+
+    /// [`Fast::FAST`](flagpost_link::Fast::FAST).
+    const FAST: bool = false;
 
     /// Of how many peers something is remembered: from 1 to 64.
     const PEERS: usize;

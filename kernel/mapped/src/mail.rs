@@ -153,7 +153,6 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
 impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEERS> {
     type Machine = M;
     type Atomics = A;
-    const COHERENT: bool = false;
     const PEERS: usize = PEERS;
 
     fn plan(machine: &M, asked: Option<Ring>) -> Plan {

@@ -145,7 +145,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         tries!(self.core.world);
         let (core, notice) = (&self.core, notice.into());
         if let Notice::Tag(tag) = notice {
-            if !L::COHERENT {
+            if !L::FAST {
                 core.world.note_place();
                 return self.put_tagged(to, index, data, tag);
             }

@@ -212,7 +212,7 @@ impl<'r, L: Link> Request<'r, L> {
     #[track_caller]
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
         tries!(self.world);
-        if L::COHERENT
+        if L::FAST
             && let Some(status) = fast::test(self, 1)
         {
             return Ok(Some(status));
@@ -299,7 +299,7 @@ impl<'r, L: Link> Request<'r, L> {
     #[track_caller]
     pub fn wait(&mut self) -> Result<Status, Error> {
         tries!(self.world);
-        if L::COHERENT
+        if L::FAST
             && let Some(status) = fast::test(self, L::LOOKS)
         {
             return Ok(status);
@@ -340,7 +340,7 @@ impl<'r, L: Link> Request<'r, L> {
         world.place.set(Some(place));
         world.wait().taking().until(
             || {
-                if L::COHERENT
+                if L::FAST
                     && let Some(status) = fast::test(self, 1)
                 {
                     return Ok(Some(status));

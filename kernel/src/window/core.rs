@@ -249,10 +249,13 @@ impl<'w, L: Link> Core<'w, L> {
         }
     }
 
+    /// True if stores and loads of this rank may miss memory, in a window of the separate model.
+    const CACHES: bool = !L::COHERENT;
+
     /// Makes this rank's stores to these lines visible to peers.
     #[inline]
     pub(crate) fn publish(&self, lines: Lines) -> Result<(), Error> {
-        if L::COHERENT {
+        if !Self::CACHES {
             // Nothing is to be written back. In windows of both models, what is left is the order.
             return Ok(self.world.link().publish(self.key, 0, 0)?);
         }
@@ -273,7 +276,7 @@ impl<'w, L: Link> Core<'w, L> {
     /// Makes peers' puts to these lines visible to this rank's loads.
     #[inline]
     pub(crate) fn refresh(&self, lines: Lines) -> Result<(), Error> {
-        if L::COHERENT || lines.is_empty() {
+        if !Self::CACHES || lines.is_empty() {
             return Ok(());
         }
         let refresh = |(key, Lines { start, end }): (Key, Lines)| {

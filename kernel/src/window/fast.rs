@@ -53,7 +53,7 @@ pub(crate) fn place<T, L: Link>(
 /// Loads element `index` of this rank's piece.
 #[inline(always)]
 pub(crate) fn read<T: Pod, L: Link>(core: &Core<'_, L>, index: usize) -> Option<T> {
-    if !L::COHERENT || core.model != Model::Separate {
+    if !L::FAST || core.model != Model::Separate {
         return None;
     }
     let offset = core.own().fit::<T>(index, 1)?;
@@ -68,7 +68,7 @@ pub(crate) fn read<T: Pod, L: Link>(core: &Core<'_, L>, index: usize) -> Option<
 pub(crate) fn step<L: Link>(core: &Core<'_, L>, rank: Rank, cell: u32, amo: Amo) -> Option<u32> {
     // Where the machine keeps caches coherent, nothing has to come before the step, and it is done
     // when the call returns.
-    let link = L::COHERENT.then(|| core.world.link())?;
+    let link = L::FAST.then(|| core.world.link())?;
     let old = link.fast_amo(rank, core.cells, cell, amo, Width::Half)?;
     Some(old as u32)
 }

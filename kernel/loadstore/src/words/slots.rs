@@ -57,9 +57,17 @@ const OF_PAIRS: u32 = 1 << 30;
 const PAIRED: u32 = 32;
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
+    /// True if two ranks that answer each other do so in one line.
+    const PAIRS: bool = W::COHERENT;
+
+    /// True if `slot` is one of pairs.
+    fn is_of_pairs(slot: Slot) -> bool {
+        Self::PAIRS && slot.0 & OF_PAIRS != 0
+    }
+
     /// Where `slot` lies in `owner`'s memory or message buffer.
     fn slot_at(&self, owner: Rank, slot: Slot) -> Result<Address, Refusal> {
-        if W::COHERENT && slot.0 & OF_PAIRS != 0 {
+        if Self::is_of_pairs(slot) {
             return self.slot_of_pair(owner, slot);
         }
         let Region { owner, .. } = self.base().region_of(owner)?;
@@ -116,7 +124,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     pub(crate) fn take_slots_of_pairs(&self) -> Result<Slot, Refusal> {
         let (size, line) = (u32::from(self.size()), Self::LINE);
         let count = size.saturating_mul(2);
-        if !W::COHERENT || count > PAIRED {
+        if !Self::PAIRS || count > PAIRED {
             return self.take_slots(count);
         }
         let bytes = size.saturating_mul(line);
@@ -156,7 +164,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     pub(crate) fn give_back_slots(&self, first: Slot) {
         point!(DRAIN "this rank's stores do not come over what this memory becomes":
             "mapped.slots.withdraw.drain", self.machine().drain());
-        let (heap, start) = if W::COHERENT && first.0 & OF_PAIRS != 0 {
+        let (heap, start) = if Self::is_of_pairs(first) {
             let line = (first.0 & !OF_PAIRS).wrapping_shr(PAIRED.trailing_zeros());
             (&self.memory, line.saturating_mul(Self::LINE))
         } else {

@@ -30,7 +30,7 @@ pub(crate) fn flush_before_release<L: Link>(link: &L) -> bool {
 pub(crate) fn lock_exclusive<L: Link>(hold: &mut Hold<'_, '_, L>) -> bool {
     let core = hold.words.core;
     let (world, target) = (core.world, hold.words.usual);
-    if !L::COHERENT
+    if !L::FAST
         || target.get() >= world.size()
         || target == world.rank()
         || core.abandoned.get() | core.access_open.get()
@@ -83,7 +83,7 @@ fn take<L: Link>(words: &mut Words<'_, '_, L>) -> bool {
 pub(crate) fn unlock_exclusive<L: Link>(hold: &mut Hold<'_, '_, L>) -> bool {
     let core = hold.words.core;
     let (world, target) = (core.world, hold.words.usual);
-    if !L::COHERENT
+    if !L::FAST
         || hold.phase != Phase::Held
         || hold.words.kind != Kind::Exclusive
         || target == world.rank()

@@ -199,7 +199,7 @@ impl<L: Link> Words<'_, '_, L> {
     #[inline]
     pub(super) fn leave_queue(&mut self) -> Result<(), Error> {
         // Where caches are kept in step no look is in flight.
-        if L::COHERENT && matches!(self.queue.0, Place::Out) {
+        if L::FAST && matches!(self.queue.0, Place::Out) {
             return Ok(());
         }
         self.leave_queue_long()

@@ -262,7 +262,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     /// short budgets are, its answer is there in the end.
     pub(super) fn look_at(&mut self, rank: Rank, cell: u32) {
         // Where caches are kept in step it has ended when it returns.
-        if L::COHERENT {
+        if L::FAST {
             return;
         }
         let look = (rank, cell, Amo::Read, Step::Look);
@@ -275,11 +275,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
 
     /// Passes on the answer of a look.
     pub(super) fn looked<T>(&mut self, found: Result<T, Error>) -> Result<T, Error> {
-        if L::COHERENT {
-            found
-        } else {
-            self.answered(found)
-        }
+        if L::FAST { found } else { self.answered(found) }
     }
 
     /// Nobody continues a look.
