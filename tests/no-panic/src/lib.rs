@@ -26,7 +26,7 @@ use flagpost_coherent::Coherent;
 use flagpost_hal::WithSoftwareLock;
 use flagpost_mapped::{Mapped, MappedNative, Ring};
 
-use crate::epochs::{anywhere, combined, epochs, fences, passive};
+use crate::epochs::{combined, epochs, fences, passive};
 use crate::machine::Unknown;
 use crate::notify::{counted, notifications};
 use crate::windows::{collectives, created, dynamic};
