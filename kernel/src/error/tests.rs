@@ -1,6 +1,5 @@
-//! Texts of errors, and the list of remedies. Some tests read the source of this module: no error
-//! may be missing in the list, and no text may say "rank" twice. Others are of accounts of waits:
-//! which ranks they name, and when they end.
+//! Texts of errors. One test reads the source of this module: no text may say "rank" twice. Others
+//! are of accounts of waits: which ranks they name, and when they end.
 
 extern crate std;
 

@@ -74,8 +74,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [module](self) says.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`]: nothing was sent.
-    /// [`Error::PeerLost`].
+    /// [`Error::NoSuchRank`], [`Error::TagTooLarge`], [`Error::NoSuchCounter`],
+    /// [`Error::WrongWindow`] (an event of another world): nothing was sent. [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -115,8 +115,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`]: nothing was sent. [`Error::PeerLost`]. Within a budget
-    /// [`Error::Timeout`] if there was no room: nothing is told, but data may be there in part.
+    /// [`Error::NoSuchCounter`], [`Error::WrongWindow`]: nothing was sent. [`Error::PeerLost`].
+    /// Within a budget [`Error::Timeout`] if there was no room: nothing is told, but data may be
+    /// there in part.
     ///
     /// # Example
     /// ```
@@ -178,7 +179,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .retry(|| link.put_immediate(to, place, bytes, immediate, inline, &op))
     }
 
-    /// [`put_notify`](Self::put_notify) with a counter or a signal.
+    /// [`put_notify`](Self::put_notify) with a word.
     #[inline(never)]
     fn put_counted(
         &self,
@@ -198,7 +199,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::OutOfRange`], [`Error::TagTooLarge`],
-    /// [`Error::NoSuchCounter`]: nothing has happened. [`Error::PeerLost`].
+    /// [`Error::NoSuchCounter`], [`Error::WrongWindow`]: nothing has happened. [`Error::PeerLost`].
     ///
     /// # Example
     /// ```
@@ -228,6 +229,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         notice: impl Into<Notice<'n, L::Word>>,
     ) -> Result<(), Error> {
         called!(self.core.world);
+        let notice: Notice<'_, _> = notice.into();
         self.to(from, index)
             .notify(notice)
             .prepare_get::<T>(into.into())?

@@ -19,8 +19,31 @@
 //! At each rank one cell per event, under the same key everywhere. Peers add to it; its owner never
 //! changes it, but remembers how many posts it has taken: the event's *count* is the difference. So
 //! waiting takes no lock and no atomic operation, and a wait whose budget runs out has nothing to
-//! take back. Both are as long as [every word](super::words#values), and wrap around. Both begin 4
-//! below that.
+//! take back. Both are as long as [every word](super::words#values), and wrap around. Both begin at
+//! 4 below the wrap-around.
+//!
+//! # Programs that do not compile
+//! A post of events that have been freed:
+//! ```compile_fail
+//! # use flagpost::*;
+//! # fn f<L: Link>(
+//! #     window: &Window<'_, u64, L>, to: Rank, events: Events<'_, L>,
+//! # ) -> Result<(), Error> {
+//! let put = window.to(to, 0).notify(events.event(0)?).put(&[7])?;
+//! events.free()?;
+//! put.wait()
+//! # }
+//! ```
+//! ```
+//! # use flagpost::*;
+//! # fn f<L: Link>(
+//! #     window: &Window<'_, u64, L>, to: Rank, events: Events<'_, L>,
+//! # ) -> Result<(), Error> {
+//! let put = window.to(to, 0).notify(events.event(0)?).put(&[7])?;
+//! put.wait()?;
+//! events.free()
+//! # }
+//! ```
 //!
 //! # Steps
 //! | call | core | in order | remote accesses |

@@ -86,7 +86,7 @@ pub mod words;
 
 pub use events::{EventPost, Events};
 pub use expect::{Source, TagFilter};
-pub use notice::{AnyWord, Change, Counter, Event, Notice, Signal};
+pub use notice::{AnyWord, Changed, Counter, Event, Notice, Signal};
 pub use request::{Request, Status};
 pub use word_request::{Compare, WordRequest};
 

@@ -47,7 +47,7 @@ pub struct Signal(pub u32);
 /// an access, and a request waits for posts of this rank's.
 ///
 /// It borrows its events: none is posted that has been freed.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug)]
 pub struct Event<'e> {
     /// Where the world lies: the events of another one have other cells.
     world: usize,
@@ -58,7 +58,7 @@ pub struct Event<'e> {
 }
 
 /// A number that is kept in words of the arena, the low one first.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug)]
 pub(super) struct Kept<'e>(pub(super) &'e [Cell<u32>]);
 
 impl Kept<'_> {
@@ -82,6 +82,15 @@ impl Kept<'_> {
         }
     }
 }
+
+impl PartialEq for Event<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let place = |event: &Event<'_>| (event.world, event.key, event.offset);
+        place(self) == place(other)
+    }
+}
+
+impl Eq for Event<'_> {}
 
 impl<'e> Event<'e> {
     /// The event at `place` of every rank of `world`.
@@ -133,13 +142,21 @@ pub enum AnyWord<'e> {
 }
 
 /// How a notice changes a word.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Change<W> {
+enum Change<W> {
     /// The word becomes this.
     Set(W),
     /// This is added, wrapping around.
     Add(W),
+}
+
+/// A word, and its change by a notice. Only a signal may be set: the owner of an event counts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Changed<'e, W> {
+    word: AnyWord<'e>,
+    change: Change<W>,
 }
 
 /// How the target of a notified access is told of it.
@@ -149,18 +166,24 @@ pub enum Notice<'e, W> {
     /// By a notification for a request that matches source and tag.
     Tag(Tag),
     /// By the change of a word.
-    Word(AnyWord<'e>, Change<W>),
+    Word(Changed<'e, W>),
 }
 
 impl Signal {
     /// A notice that sets it to `value`.
     pub const fn set<W: Word>(self, value: W) -> Notice<'static, W> {
-        Notice::Word(AnyWord::Signal(self), Change::Set(value))
+        Notice::Word(Changed {
+            word: AnyWord::Signal(self),
+            change: Change::Set(value),
+        })
     }
 
     /// A notice that adds `value`, wrapping around.
     pub const fn add<W: Word>(self, value: W) -> Notice<'static, W> {
-        Notice::Word(AnyWord::Signal(self), Change::Add(value))
+        Notice::Word(Changed {
+            word: AnyWord::Signal(self),
+            change: Change::Add(value),
+        })
     }
 }
 
@@ -182,6 +205,16 @@ impl<'e> From<Event<'e>> for AnyWord<'e> {
     }
 }
 
+impl<'e, W: Word> Notice<'e, W> {
+    /// Adds 1 to `word`.
+    fn one_more(word: impl Into<AnyWord<'e>>) -> Self {
+        Self::Word(Changed {
+            word: word.into(),
+            change: Change::Add(1.into()),
+        })
+    }
+}
+
 impl<W> From<Tag> for Notice<'_, W> {
     fn from(tag: Tag) -> Self {
         Self::Tag(tag)
@@ -191,14 +224,14 @@ impl<W> From<Tag> for Notice<'_, W> {
 /// Adds 1.
 impl<W: Word> From<Counter> for Notice<'_, W> {
     fn from(counter: Counter) -> Self {
-        Self::Word(counter.into(), Change::Add(1.into()))
+        Self::one_more(counter)
     }
 }
 
 /// Posts it: adds 1.
 impl<'e, W: Word> From<Event<'e>> for Notice<'e, W> {
     fn from(event: Event<'e>) -> Self {
-        Self::Word(event.into(), Change::Add(1.into()))
+        Self::one_more(event)
     }
 }
 
@@ -220,7 +253,7 @@ impl<L: Link> Core<'_, L> {
         to: Rank,
         notice: Notice<'_, L::Word>,
     ) -> Result<Checked, Error> {
-        let (word, amo) = match notice {
+        let changed = match notice {
             Notice::Tag(tag) => {
                 self.world.check_rank(to)?;
                 return Ok(Checked::Immediate {
@@ -228,10 +261,13 @@ impl<L: Link> Core<'_, L> {
                     inline: self.inline.get(),
                 });
             }
-            Notice::Word(word, Change::Set(value)) => (word, Amo::Swap(value.into())),
-            Notice::Word(word, Change::Add(value)) => (word, Amo::Add(value.into())),
+            Notice::Word(changed) => changed,
         };
-        let (key, offset) = self.word(to, word)?;
+        let amo = match changed.change {
+            Change::Set(value) => Amo::Swap(value.into()),
+            Change::Add(value) => Amo::Add(value.into()),
+        };
+        let (key, offset) = self.word(to, changed.word)?;
         Ok(Checked::Cell { key, offset, amo })
     }
 }

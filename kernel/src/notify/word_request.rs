@@ -30,8 +30,9 @@ use flagpost_link::{Key, Link, Pending, Word};
 
 use super::{AnyWord, Counter, Signal, notice::Kept};
 use crate::{
-    Budget, Error, Missing, Timeout, Unfinished, Waiting, Window, World,
+    Budget, DynamicWindow, Error, Missing, Timeout, Unfinished, Waiting, Window, World,
     complete::{Complete, Sealed},
+    epoch::Strategy,
     window::{Core, Lines},
 };
 
@@ -98,7 +99,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::WrongWindow`]: the event is another world's;
-    /// [`Error::OutOfRange`]; [`Error::CountZero`] for no notification of a counter or an event.
+    /// [`Error::OutOfRange`]; [`Error::CountZero`] for [`Compare::Ge`] with 0, of a counter or an
+    /// event.
     ///
     /// # Example
     /// ```
@@ -124,12 +126,13 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         value: L::Word,
     ) -> Result<WordRequest<'r, 'w, L>, Error> {
         called!(self.core.world);
-        self.word_request(range, word.into(), compare, value)
+        self.word_request(self.lines(range)?, word.into(), compare, value)
     }
 
     /// A request that completes when this rank's `counter` reaches or exceeds `threshold`:
     /// [`expect_word`](Self::expect_word) with [`Compare::Ge`]. The counter keeps its value:
-    /// [reset](Window::reset_notify_value) it before the next use.
+    /// [reset](Window::reset_notify_value) it before the next use. A threshold beyond 32 bits:
+    /// [`expect_word`](Self::expect_word).
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::CountZero`] for a threshold of 0.
@@ -159,7 +162,12 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         threshold: u32,
     ) -> Result<WordRequest<'_, 'w, L>, Error> {
         called!(self.core.world);
-        self.word_request(range, counter.into(), Compare::Ge, threshold.into())
+        self.word_request(
+            self.lines(range)?,
+            counter.into(),
+            Compare::Ge,
+            threshold.into(),
+        )
     }
 
     /// Waits until this rank's `signal` compares with `value` as `compare` says, and gives its
@@ -192,21 +200,41 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         value: L::Word,
     ) -> Result<L::Word, Error> {
         called!(self.core.world);
-        self.word_request(range, signal.into(), compare, value)?
+        self.word_request(self.lines(range)?, signal.into(), compare, value)?
             .run()
     }
 
     fn word_request<'r>(
         &'r self,
-        range: Range<usize>,
+        lines: Lines,
         word: AnyWord<'r>,
         compare: Compare,
         value: L::Word,
     ) -> Result<WordRequest<'r, 'w, L>, Error> {
         let core = &self.core;
         let place = core.word(core.world.rank(), word)?;
-        let target = Some((core, self.lines(range)?));
+        let target = Some((core, lines));
         WordRequest::new(core.world, target, (word, place), compare, value)
+    }
+}
+
+impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
+    /// A request for a word, as [`Window::expect_word`]. The data arrive in attached memory: all
+    /// that is attached is published when it starts, and refreshed when it is complete.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCounter`]; [`Error::WrongWindow`]: the event is another world's;
+    /// [`Error::CountZero`] for [`Compare::Ge`] with 0, of a counter or an event.
+    #[track_caller]
+    pub fn expect_word<'r>(
+        &'r self,
+        word: impl Into<AnyWord<'r>>,
+        compare: Compare,
+        value: L::Word,
+    ) -> Result<WordRequest<'r, 'w, L>, Error> {
+        let window = self.window();
+        called!(window.core.world);
+        window.word_request(window.core.all(), word.into(), compare, value)
     }
 }
 

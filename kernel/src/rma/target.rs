@@ -41,6 +41,7 @@ use super::{
 };
 use crate::{
     Error,
+    complete::Sealed,
     notify::notice::Notice,
     window::reach::{Reach, Silent},
 };
@@ -50,12 +51,14 @@ use crate::{
     message = "an access without an epoch needs a notice",
     note = "`.notify(Tag(7))` before the verb, or the same call of an epoch"
 )]
-pub trait Told<W>: Copy {
+pub trait Told<W>: Copy + Sealed {
     /// The notice of the access.
     fn notice<'n>(self) -> Option<Notice<'n, W>>
     where
         Self: 'n;
 }
+
+impl Sealed for Silent {}
 
 impl<W> Told<W> for Silent {
     fn notice<'n>(self) -> Option<Notice<'n, W>>
@@ -65,6 +68,8 @@ impl<W> Told<W> for Silent {
         None
     }
 }
+
+impl<W> Sealed for Notice<'_, W> {}
 
 impl<W: Copy> Told<W> for Notice<'_, W> {
     fn notice<'n>(self) -> Option<Notice<'n, W>>
@@ -117,6 +122,14 @@ pub struct Target<'r, 'w, T, L, R: ?Sized, N> {
     of: PhantomData<(&'w L, T)>,
 }
 
+impl<T: Copy, L, R: ?Sized, N: Copy> Copy for Target<'_, '_, T, L, R, N> {}
+
+impl<T: Copy, L, R: ?Sized, N: Copy> Clone for Target<'_, '_, T, L, R, N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
 impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N> Target<'r, 'w, T, L, R, N> {
     pub(crate) fn new(reach: &'r R, rank: Rank, index: usize, notice: N) -> Self {
         Self {
@@ -139,10 +152,10 @@ impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N> Target<'r, 'w, T, L, 
     }
 
     /// The rank is told of the access once it is done. See [`notify`](crate::notify).
-    pub fn notify<'n>(
+    pub fn notify(
         self,
-        notice: impl Into<Notice<'n, L::Word>>,
-    ) -> Target<'r, 'w, T, L, R, Notice<'n, L::Word>> {
+        notice: impl Into<Notice<'r, L::Word>>,
+    ) -> Target<'r, 'w, T, L, R, Notice<'r, L::Word>> {
         let Self {
             reach,
             rank,

@@ -140,6 +140,7 @@ impl<'w, L: Link> Core<'w, L> {
         cells: Key,
         model: Model,
     ) -> Self {
+        const { assert!(!(L::FAST && Self::CACHES), "fast paths refresh nothing") };
         Self {
             world,
             id,

@@ -116,10 +116,22 @@ impl<const COHERENT: bool> Relax for Unknown<COHERENT> {
 
 impl<const COHERENT: bool> flagpost_coherent::Records for Unknown<COHERENT> {}
 
-impl<const COHERENT: bool> NativeAtomics for Unknown<COHERENT> {
+impl NativeAtomics for Unknown<false> {
     type Word = u32;
 
     fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {
         unknown(at.offset, 14) as u32
+    }
+}
+
+impl NativeAtomics for Unknown<true> {
+    type Word = u64;
+
+    fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {
+        unknown(at.offset, 14) as u32
+    }
+
+    fn atomic_u64(&self, at: Address, _: Amo<u64>) -> u64 {
+        unknown(at.offset, 15)
     }
 }

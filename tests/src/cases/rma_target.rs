@@ -129,21 +129,13 @@ impl<'w, L: Link> Own<'_, 'w, L> {
             2 => (Signal(1).into(), count),
             _ => (self.events.event(0)?.into(), 1),
         };
+        let (compare, until) = (Compare::Ge, until.into());
         let mut request = match attached {
-            false => self
-                .window
-                .expect_word(0..LEN, word, Compare::Ge, until.into())?,
-            true => self
-                .dynamic
-                .window()
-                .expect_word(0..0, word, Compare::Ge, until.into())?,
+            false => self.window.expect_word(0..LEN, word, compare, until)?,
+            true => self.dynamic.expect_word(word, compare, until)?,
         };
         request.start()?;
         request.wait()?;
-        if attached {
-            // It is for no lines: the window has no elements.
-            self.dynamic.window().sync()?;
-        }
         Ok(())
     }
 
@@ -236,9 +228,11 @@ pub(super) fn combine<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for (turn, way) in ways.into_iter().enumerate() {
         let attached = matches!(way, Way::Attached | Way::AttachedBare);
         let side = usize::from(attached);
-        for (number, (verb, apart)) in accesses.clone().enumerate() {
-            // Each access comes with each kind of notice, though not by each way.
-            let kind = (turn + number) % 4;
+        // Each access comes with each kind of notice, though not by each way; but the put whose
+        // data travel with their tag does so by each.
+        let kinds = accesses.clone().enumerate();
+        let kinds = kinds.map(|(number, access)| ((turn + number) % 4, access));
+        for (kind, (verb, apart)) in kinds.chain([(0, (Verb::Put, false))]) {
             let notice = match kind {
                 0 => Notice::from(Tag(3)),
                 1 => Counter(0).into(),

@@ -1,4 +1,6 @@
-//! Loads of words that a loop waits for: each is noted in [`poll`](super::poll).
+//! Loads of words that a loop waits for. Each is noted in [`poll`](super::poll), so that a loop
+//! which has found nothing can sleep until one of its words changes. A number of 8 bytes is noted
+//! as two words.
 
 use flagpost_hal::{Address, Amo, Machine, Word};
 use flagpost_points::Site;
@@ -22,6 +24,12 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
 
     /// Loads the number at `at`.
     pub(crate) fn load<V: Word>(&self, at: Address) -> V {
+        const {
+            assert!(
+                !V::WIDE || A::WIDE,
+                "the machine loads this number as a whole"
+            )
+        };
         if V::WIDE {
             V::low(A::atomic_long(self.machine(), at, Amo::Read).unwrap_or_default())
         } else {

@@ -89,8 +89,8 @@ impl<'w> Kept<'w> {
     }
 }
 
-/// Peers' attached memory from a displacement on, as elements `T`, in an epoch `E`: see
-/// [`DynamicWindow::at`].
+/// Peers' attached memory from a displacement on, as elements `T`, in an epoch `E` or without one:
+/// see [`DynamicWindow::at`].
 #[derive(Debug)]
 pub struct Attached<'e, 'w, T, L: Link, S, E> {
     window: &'e DynamicWindow<'w, L, S>,
@@ -164,7 +164,8 @@ fn place(rank: Rank, at: Displacement) -> u32 {
 impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
     /// The memory attached by a peer from `at` on, as elements `T`: what the operations of [`Rma`]
     /// reach in an access epoch of [`DynamicWindow::window`]. Indices count from there, and the
-    /// rank that a call names is the one whose displacement `at` is.
+    /// rank that a call names is the one whose displacement `at` is. Without an epoch, `epoch` is
+    /// that window itself: then there are the notified accesses of [`Attached::to`].
     ///
     /// Each call waits until the epoch admits its target, and finds out anew whether the memory is
     /// still attached. Cost: one load of the target's counter, unless detaches are told
