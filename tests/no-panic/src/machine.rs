@@ -114,7 +114,7 @@ impl<const COHERENT: bool> Relax for Unknown<COHERENT> {
     }
 }
 
-impl<const COHERENT: bool> flagpost_coherent::Records for Unknown<COHERENT> {}
+impl flagpost_coherent::Records for Unknown<true> {}
 
 impl NativeAtomics for Unknown<false> {
     type Word = u32;
