@@ -133,6 +133,9 @@ macro_rules! tries {
     };
 }
 
+#[macro_use]
+mod handle;
+
 mod arena;
 mod budget;
 mod collective;

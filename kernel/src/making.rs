@@ -240,47 +240,31 @@ pub struct Freeing<'w, L, M> {
 }
 
 impl<L: Link, M> Freeing<'_, L, M> {
-    /// Waits for all ranks, and gives it back.
-    ///
-    /// # Errors
-    /// Those of the call that gives it back. It is dropped then.
-    #[track_caller]
-    pub fn wait(self) -> Result<(), Error> {
-        called!(self.world);
-        self.free()
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
-    /// # Errors
-    /// Those of the call that gives it back, also for reasons that the program can mend;
-    /// [`Error::Timeout`] naming a rank that has not come. All with the handle again.
-    #[track_caller]
-    pub fn wait_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
-        called!(self.world);
-        let done = self.world.within(budget, || self.free());
-        done.map_err(Unfinished::with(self))
-    }
-
-    /// Gives it back if all ranks have called for that, without waiting:
-    /// [`wait_within`](Self::wait_within) with a budget of 0.
-    ///
-    /// # Errors
-    /// Those of [`wait_within`](Self::wait_within).
-    #[track_caller]
-    pub fn test(self) -> Result<(), Unfinished<Self>> {
-        self.wait_within(Budget::ZERO)
-    }
-
     /// The thing that was to be given back, to use it further: to match its notifications, say.
     /// Where other ranks have given theirs back, it has no epochs any more.
     pub fn keep(self) -> M {
         self.made
     }
 
-    fn free(&self) -> Result<(), Error> {
+    fn free(&mut self) -> Result<(), Error> {
         (self.leave)(&self.made)?;
         (self.discard)(&self.made);
         Ok(())
     }
+}
+
+ends! {
+    impl['w, L: Link, M] Freeing<'w, L, M>,
+    in world, by free;
+    /// Waits for all ranks, and gives it back.
+    ///
+    /// # Errors
+    /// Those of the call that gives it back. It is dropped then.
+    wait -> ();
+    /// # Errors
+    /// Those of the call that gives it back, also for reasons that the program can mend;
+    /// [`Error::Timeout`] naming a rank that has not come. All with the handle again.
+    wait_within;
+    /// Gives it back if all ranks have called for that:
+    test;
 }

@@ -255,47 +255,27 @@ pub struct Fencing<'e, 'w, T, L: Link> {
 }
 
 impl<'e, 'w, T: Pod, L: Link> Fencing<'e, 'w, T, L> {
+    fn crossed(self) -> Fence<'e, 'w, T, L> {
+        let Self { turn, element } = self;
+        Fence { turn, element }
+    }
+}
+
+ends! {
+    impl['e, 'w, T: Pod, L: Link] Fencing<'e, 'w, T, L>,
+    in turn.core.world, by turn.cross then crossed;
     /// Waits for all ranks. Earlier steps are not repeated.
     ///
     /// # Errors
     /// [`Error::EpochOpen`], [`Error::EpochAbandoned`], [`Error::CollectiveUnfinished`],
     /// [`Error::PeerLost`], [`Error::PeerLeft`].
-    #[track_caller]
-    pub fn wait(mut self) -> Result<Fence<'e, 'w, T, L>, Error> {
-        called!(self.turn.core.world);
-        self.turn.cross()?;
-        Ok(Fence {
-            turn: self.turn,
-            element: PhantomData,
-        })
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
+    wait -> Fence<'e, 'w, T, L>;
     /// # Errors
     /// Those of [`wait`](Self::wait); [`Error::Timeout`] naming the rank that was waited for. All
     /// with the handle again.
-    #[track_caller]
-    pub fn wait_within(mut self, budget: Budget) -> Fenced<'e, 'w, T, L> {
-        called!(self.turn.core.world);
-        match self.turn.core.world.within(budget, || self.turn.cross()) {
-            Ok(()) => Ok(Fence {
-                turn: self.turn,
-                element: PhantomData,
-            }),
-            Err(error) => Err(Unfinished::with(self)(error)),
-        }
-    }
-
-    /// The epoch, if no rank must be waited for: [`wait_within`](Self::wait_within) with a budget
-    /// of 0.
-    ///
-    /// # Errors
-    /// Those of [`wait_within`](Self::wait_within).
-    #[track_caller]
-    pub fn test(self) -> Fenced<'e, 'w, T, L> {
-        self.wait_within(Budget::ZERO)
-    }
+    wait_within;
+    /// The epoch, if no rank must be waited for:
+    test;
 }
 
 /// An epoch between two fences. Its accesses: [`Rma`], to any rank.
@@ -412,43 +392,24 @@ pub struct Ending<'e, 'w, T, L: Link> {
 }
 
 impl<T: Pod, L: Link> Ending<'_, '_, T, L> {
+    fn end(&mut self) -> Result<(), Error> {
+        self.fencing.turn.cross()?;
+        self.fencing.turn.close();
+        Ok(())
+    }
+}
+
+ends! {
+    impl['e, 'w, T: Pod, L: Link] Ending<'e, 'w, T, L>,
+    in fencing.turn.core.world, by end;
     /// Waits for all ranks. Earlier steps are not repeated.
     ///
     /// # Errors
     /// Those of [`Fence::fence`].
-    #[track_caller]
-    pub fn wait(self) -> Result<(), Error> {
-        called!(self.fencing.turn.core.world);
-        self.fencing.wait()?.turn.close();
-        Ok(())
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
+    wait -> ();
     /// # Errors
     /// Those of [`Fence::fence`], [`Error::Timeout`]: with the handle again.
-    #[track_caller]
-    pub fn wait_within(self, budget: Budget) -> Result<(), Unfinished<Self>> {
-        called!(self.fencing.turn.core.world);
-        match self.fencing.wait_within(budget) {
-            Ok(mut epoch) => {
-                epoch.turn.close();
-                Ok(())
-            }
-            Err(Unfinished { handle, error }) => Err(Unfinished {
-                handle: Self { fencing: handle },
-                error,
-            }),
-        }
-    }
-
-    /// Ends the epoch if all ranks have reached the fence, without waiting:
-    /// [`wait_within`](Self::wait_within) with a budget of 0.
-    ///
-    /// # Errors
-    /// Those of [`wait_within`](Self::wait_within).
-    #[track_caller]
-    pub fn test(self) -> Result<(), Unfinished<Self>> {
-        self.wait_within(Budget::ZERO)
-    }
+    wait_within;
+    /// Ends the epoch if all ranks have reached the fence:
+    test;
 }

@@ -377,41 +377,24 @@ pub struct EventPost<'e, L: Link> {
 }
 
 impl<L: Link> EventPost<'_, L> {
-    /// Waits until the event is posted.
-    ///
-    /// # Errors
-    /// [`Error::PeerLost`].
-    #[track_caller]
-    pub fn wait(mut self) -> Result<(), Error> {
-        called!(self.world);
-        self.tell()
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] while the target's lock is taken or a network does not answer,
-    /// [`Error::PeerLost`]: with the handle again.
-    #[track_caller]
-    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
-        called!(self.world);
-        let world = self.world;
-        let told = world.within(budget, || self.tell());
-        told.map_err(Unfinished::with(self))
-    }
-
-    /// Posts the event as far as that takes no waiting: [`wait_within`](Self::wait_within) with a
-    /// budget of 0.
-    ///
-    /// # Errors
-    /// Those of [`wait_within`](Self::wait_within).
-    #[track_caller]
-    pub fn test(self) -> Result<(), Unfinished<Self>> {
-        self.wait_within(Budget::ZERO)
-    }
-
     fn tell(&mut self) -> Result<(), Error> {
         let Self { world, telling, op } = self;
         world.wait().retry(|| telling.attempt(world.link(), op))
     }
+}
+
+ends! {
+    impl['e, L: Link] EventPost<'e, L>,
+    in world, by tell;
+    /// Waits until the event is posted.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`].
+    wait -> ();
+    /// # Errors
+    /// [`Error::Timeout`] while the target's lock is taken or a network does not answer,
+    /// [`Error::PeerLost`]: with the handle again.
+    wait_within;
+    /// Posts the event as far as that takes no waiting:
+    test;
 }

@@ -79,27 +79,6 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
         self.answered || self.op.is_under_way()
     }
 
-    /// Waits for the answer.
-    ///
-    /// # Errors
-    /// [`Error::PeerLost`].
-    #[track_caller]
-    pub fn wait(mut self) -> Result<T, Error> {
-        called!(self.remote.core.world);
-        self.finish()
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] naming the peer, [`Error::PeerLost`]: with the request, to continue with.
-    #[track_caller]
-    pub fn wait_within(mut self, budget: Budget) -> Result<T, Unfinished<Self>> {
-        called!(self.remote.core.world);
-        let done = self.remote.core.world.within(budget, || self.finish());
-        done.map_err(Unfinished::with(self))
-    }
-
     /// Begins, as far as that goes without waiting.
     pub(super) fn begin(mut self) -> Result<Self, Error> {
         match self.attempt() {
@@ -148,6 +127,19 @@ impl<'r, 'w, T: Pod, L: Link> Fetch<'r, 'w, T, L> {
         self.answered = true;
         Ok(())
     }
+}
+
+ends! {
+    impl['r, 'w, T: Pod, L: Link] Fetch<'r, 'w, T, L>,
+    in remote.core.world, by finish;
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`].
+    wait -> T;
+    /// # Errors
+    /// [`Error::Timeout`] naming the peer, [`Error::PeerLost`]: with the request, to continue with.
+    wait_within;
 }
 
 impl<T, L: Link> Sealed for Fetch<'_, '_, T, L> {}

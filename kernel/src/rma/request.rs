@@ -208,63 +208,6 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         Ok(None)
     }
 
-    /// Waits until it is done.
-    ///
-    /// # Errors
-    /// [`Error::PeerLost`].
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Rma as _, epoch::Assert};
-    ///
-    /// let next = world.rank().next(world.size());
-    /// let window = world.allocate::<u32>(1)?;
-    /// window.local().set(0, 7)?;
-    /// let epoch = window.fence(Assert::empty())?;
-    /// let mut got = [0];
-    /// epoch.to(next, 0).get(&mut got)?.wait()?;
-    /// assert_eq!(got, [7]);
-    /// epoch.end()?;
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn wait(mut self) -> Result<(), Error> {
-        called!(self.remote.core.world);
-        self.finish()
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] naming the peer, [`Error::PeerLost`]: with the request, to continue with.
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// use flagpost::{Budget, Rma as _, epoch::Assert, rma::Operation};
-    ///
-    /// let next = world.rank().next(world.size());
-    /// let window = world.allocate::<u32>(1)?;
-    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
-    /// let request = epoch.to(next, 0).accumulate(&[7], Operation::SUM)?;
-    /// if let Err(late) = request.wait_within(Budget::microseconds(20)) {
-    ///     // Something else is done here.
-    ///     late.handle.wait()?;
-    /// }
-    /// epoch.end()?;
-    /// assert_eq!(window.local().get(0)?, 7);
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
-        called!(self.remote.core.world);
-        let done = self.remote.core.world.within(budget, || self.finish());
-        done.map_err(Unfinished::with(self))
-    }
-
     /// True if anything has, or may have, been done already.
     pub fn has_begun(&self) -> bool {
         let told = self.telling.as_ref().is_some_and(Telling::is_done);
@@ -303,6 +246,55 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         }
         Ok(())
     }
+}
+
+ends! {
+    impl['b, 'w, L: Link] Request<'b, 'w, L>,
+    in remote.core.world, by finish;
+    /// Waits until it is done.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Rma as _, epoch::Assert};
+    ///
+    /// let next = world.rank().next(world.size());
+    /// let window = world.allocate::<u32>(1)?;
+    /// window.local().set(0, 7)?;
+    /// let epoch = window.fence(Assert::empty())?;
+    /// let mut got = [0];
+    /// epoch.to(next, 0).get(&mut got)?.wait()?;
+    /// assert_eq!(got, [7]);
+    /// epoch.end()?;
+    /// # Ok(())
+    /// # });
+    /// ```
+    wait -> ();
+    /// # Errors
+    /// [`Error::Timeout`] naming the peer, [`Error::PeerLost`]: with the request, to continue with.
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::{Budget, Rma as _, epoch::Assert, rma::Operation};
+    ///
+    /// let next = world.rank().next(world.size());
+    /// let window = world.allocate::<u32>(1)?;
+    /// let epoch = window.fence(Assert::NO_PRECEDE)?;
+    /// let request = epoch.to(next, 0).accumulate(&[7], Operation::SUM)?;
+    /// if let Err(late) = request.wait_within(Budget::microseconds(20)) {
+    ///     // Something else is done here.
+    ///     late.handle.wait()?;
+    /// }
+    /// epoch.end()?;
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
+    wait_within;
 }
 
 impl<L: Link> Sealed for Request<'_, '_, L> {}

@@ -486,51 +486,6 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
         self.wait()
     }
 
-    /// Waits for the lock. Words that were taken stay taken. A call that was refused begins anew,
-    /// and may be refused again.
-    ///
-    /// # Errors
-    /// Those of the call for the lock. Words that were taken are given back.
-    #[track_caller]
-    pub fn wait(mut self) -> Result<Lock<'e, 'w, T, L>, Error> {
-        called!(self.hold.words.core.world);
-        self.hold.obtain()?;
-        Ok(Lock {
-            hold: self.hold,
-            element: PhantomData,
-        })
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
-    /// # Errors
-    /// Those of the call for the lock; [`Error::Timeout`] naming the rank that has the piece
-    /// exclusively, or its owner while others share it. Of all pieces it says how many ranks have
-    /// exclusive locks (they are counted, not recorded: no rank is named). In the queue it may name
-    /// the rank before this one ([`Waiting::Queue`](crate::Waiting::Queue)). All with the handle
-    /// again.
-    #[track_caller]
-    pub fn wait_within(mut self, budget: Budget) -> Locked<'e, 'w, T, L> {
-        called!(self.hold.words.core.world);
-        let world = self.hold.words.core.world;
-        match world.within(budget, || self.hold.obtain()) {
-            Ok(()) => Ok(Lock {
-                hold: self.hold,
-                element: PhantomData,
-            }),
-            Err(error) => Err(Unfinished::with(self)(error)),
-        }
-    }
-
-    /// The lock, if it is there: [`wait_within`](Self::wait_within) with a budget of 0.
-    ///
-    /// # Errors
-    /// Those of [`wait_within`](Self::wait_within).
-    #[track_caller]
-    pub fn test(self) -> Locked<'e, 'w, T, L> {
-        self.wait_within(Budget::ZERO)
-    }
-
     /// Gives back all that was taken: it is as if the lock had not been asked for. Waits for nobody
     /// but for the words' own locks, and for a rank that is just joining the same queue.
     ///
@@ -548,6 +503,31 @@ impl<'e, 'w, T: Pod, L: Link> Locking<'e, 'w, T, L> {
         called!(self.hold.words.core.world);
         Unlocking { hold: self.hold }
     }
+
+    fn held(self) -> Lock<'e, 'w, T, L> {
+        let Self { hold, element } = self;
+        Lock { hold, element }
+    }
+}
+
+ends! {
+    impl['e, 'w, T: Pod, L: Link] Locking<'e, 'w, T, L>,
+    in hold.words.core.world, by hold.obtain then held;
+    /// Waits for the lock. Words that were taken stay taken. A call that was refused begins anew,
+    /// and may be refused again.
+    ///
+    /// # Errors
+    /// Those of the call for the lock. Words that were taken are given back.
+    wait -> Lock<'e, 'w, T, L>;
+    /// # Errors
+    /// Those of the call for the lock; [`Error::Timeout`] naming the rank that has the piece
+    /// exclusively, or its owner while others share it. Of all pieces it says how many ranks have
+    /// exclusive locks (they are counted, not recorded: no rank is named). In the queue it may name
+    /// the rank before this one ([`Waiting::Queue`](crate::Waiting::Queue)). All with the handle
+    /// again.
+    wait_within;
+    /// The lock, if it is there:
+    test;
 }
 
 /// A piece, or all, locked. Its accesses: [`Rma`]; [`flush`](Lock::flush) places them,
@@ -670,38 +650,19 @@ pub struct Unlocking<'e, 'w, L: Link> {
     hold: Hold<'e, 'w, L>,
 }
 
-impl<L: Link> Unlocking<'_, '_, L> {
+ends! {
+    impl['e, 'w, L: Link] Unlocking<'e, 'w, L>,
+    in hold.words.core.world, by hold.release;
     /// Waits until the lock is given back. Earlier steps are not repeated.
     ///
     /// # Errors
     /// [`Error::PeerLost`].
     #[inline(never)]
-    #[track_caller]
-    pub fn wait(mut self) -> Result<(), Error> {
-        called!(self.hold.words.core.world);
-        self.hold.release()
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
+    wait -> ();
     /// # Errors
     /// [`Error::PeerLost`]; [`Error::Timeout`] (of a queued lock: naming the rank that comes next,
     /// as far as is known, [`Waiting::Queue`](crate::Waiting::Queue)): with the handle again.
-    #[track_caller]
-    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
-        called!(self.hold.words.core.world);
-        let world = self.hold.words.core.world;
-        let done = world.within(budget, || self.hold.release());
-        done.map_err(Unfinished::with(self))
-    }
-
-    /// Gives the lock back as far as that takes no waiting: [`wait_within`](Self::wait_within) with
-    /// a budget of 0.
-    ///
-    /// # Errors
-    /// Those of [`wait_within`](Self::wait_within).
-    #[track_caller]
-    pub fn test(self) -> Result<(), Unfinished<Self>> {
-        self.wait_within(Budget::ZERO)
-    }
+    wait_within;
+    /// Gives the lock back as far as that takes no waiting:
+    test;
 }

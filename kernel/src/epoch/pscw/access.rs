@@ -243,40 +243,6 @@ pub struct Completing<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Completing<'_, 'w, L, S> {
-    /// Waits for the targets' posts, and tells the targets that have not been told yet.
-    ///
-    /// # Errors
-    /// [`Error::PeerLost`], [`Error::PeerLeft`]: [`Access::complete`] says what has been done then.
-    #[track_caller]
-    pub fn wait(mut self) -> Result<(), Error> {
-        called!(self.side.core.world);
-        self.finish()
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] naming the target that was waited for, [`Error::PeerLost`],
-    /// [`Error::PeerLeft`]: with the handle again, which looks once more for the post of a target
-    /// that could not be waited for. Where the epoch has ended, nothing is left to do, and dropping
-    /// the handle abandons nothing.
-    #[track_caller]
-    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
-        called!(self.side.core.world);
-        let done = self.side.core.world.within(budget, || self.finish());
-        done.map_err(Unfinished::with(self))
-    }
-
-    /// Ends the epoch as far as that takes no waiting: [`wait_within`](Self::wait_within) with a
-    /// budget of 0.
-    ///
-    /// # Errors
-    /// Those of [`wait_within`](Self::wait_within).
-    #[track_caller]
-    pub fn test(self) -> Result<(), Unfinished<Self>> {
-        self.wait_within(Budget::ZERO)
-    }
-
     fn finish(&mut self) -> Result<(), Error> {
         if self.ended == 0 {
             self.tell_all()?;
@@ -399,6 +365,24 @@ impl<'w, L: Link, S: Strategy<'w, L>> Side<'_, 'w, L, S> {
         }
         lost.note(peer, told)
     }
+}
+
+ends! {
+    impl['e, 'w, L: Link, S: Strategy<'w, L>] Completing<'e, 'w, L, S>,
+    in side.core.world, by finish;
+    /// Waits for the targets' posts, and tells the targets that have not been told yet.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`], [`Error::PeerLeft`]: [`Access::complete`] says what has been done then.
+    wait -> ();
+    /// # Errors
+    /// [`Error::Timeout`] naming the target that was waited for, [`Error::PeerLost`],
+    /// [`Error::PeerLeft`]: with the handle again, which looks once more for the post of a target
+    /// that could not be waited for. Where the epoch has ended, nothing is left to do, and dropping
+    /// the handle abandons nothing.
+    wait_within;
+    /// Ends the epoch as far as that takes no waiting:
+    test;
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Drop for Completing<'_, 'w, L, S> {

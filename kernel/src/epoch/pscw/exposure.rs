@@ -178,43 +178,6 @@ pub struct Posting<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
-    /// Opens the epoch, and tells the origins that have not been told yet.
-    ///
-    /// # Errors
-    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]: no epoch was opened. [`Error::PeerLost`]
-    /// naming an origin that is lost: the epoch is abandoned. If all others have been told before,
-    /// there is none: the epoch is open.
-    #[track_caller]
-    pub fn wait(mut self) -> Result<Exposure<'e, 'w, L, S>, Error> {
-        called!(self.side.core.world);
-        self.open()
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
-    /// # Errors
-    /// Those of [`wait`](Self::wait); [`Error::Timeout`] naming the origin that could not be told:
-    /// with the handle again. After [`Error::PeerLost`] all other origins have been told (of
-    /// several that are lost, the first is named): the epoch is open, and the next call gives it
-    /// immediately. [`Exposure::wait`] may wait for the lost one in vain.
-    #[track_caller]
-    pub fn wait_within(mut self, budget: Budget) -> Posted<'e, 'w, L, S> {
-        called!(self.side.core.world);
-        let world = self.side.core.world;
-        let opened = world.within(budget, || self.open());
-        opened.map_err(Unfinished::with(self))
-    }
-
-    /// The epoch, if no origin must be waited for: [`wait_within`](Self::wait_within) with a budget
-    /// of 0.
-    ///
-    /// # Errors
-    /// Those of [`wait_within`](Self::wait_within).
-    #[track_caller]
-    pub fn test(self) -> Posted<'e, 'w, L, S> {
-        self.wait_within(Budget::ZERO)
-    }
-
     fn open(&mut self) -> Result<Exposure<'e, 'w, L, S>, Error> {
         self.tell()?;
         self.phase = Phase::Done;
@@ -263,6 +226,26 @@ impl<'e, 'w, L: Link, S: Strategy<'w, L>> Posting<'e, 'w, L, S> {
     }
 }
 
+ends! {
+    impl['e, 'w, L: Link, S: Strategy<'w, L>] Posting<'e, 'w, L, S>,
+    in side.core.world, by open;
+    /// Opens the epoch, and tells the origins that have not been told yet.
+    ///
+    /// # Errors
+    /// [`Error::EpochOpen`], [`Error::EpochAbandoned`]: no epoch was opened. [`Error::PeerLost`]
+    /// naming an origin that is lost: the epoch is abandoned. If all others have been told before,
+    /// there is none: the epoch is open.
+    wait -> Exposure<'e, 'w, L, S>;
+    /// # Errors
+    /// Those of [`wait`](Self::wait); [`Error::Timeout`] naming the origin that could not be told:
+    /// with the handle again. After [`Error::PeerLost`] all other origins have been told (of
+    /// several that are lost, the first is named): the epoch is open, and the next call gives it
+    /// immediately. [`Exposure::wait`] may wait for the lost one in vain.
+    wait_within;
+    /// The epoch, if no origin must be waited for:
+    test;
+}
+
 impl<'w, L: Link, S: Strategy<'w, L>> Drop for Posting<'_, 'w, L, S> {
     fn drop(&mut self) {
         if !matches!(self.phase, Phase::New | Phase::Done) {
@@ -299,46 +282,6 @@ pub struct Exposure<'e, 'w, L: Link, S: Strategy<'w, L>> {
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
-    /// Waits until all origins have completed. Then their puts are seen by this rank's loads.
-    ///
-    /// # Errors
-    /// [`Error::PeerLost`], [`Error::PeerLeft`]: the epoch is abandoned. A survivor that still
-    /// wants it takes [`wait_within`](Self::wait_within).
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(2, |world| {
-    /// # use flagpost::Rma as _;
-    /// # let window = world.allocate::<u32>(1)?;
-    /// # let peer = world.rank().next(world.size());
-    /// let exposure = window.post([peer])?;
-    /// let access = window.start([peer])?;
-    /// access.put(peer, 0, &[7])?;
-    /// access.complete()?;
-    /// exposure.wait()?; // until the peer has completed, too
-    /// assert_eq!(window.local().get(0)?, 7);
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn wait(mut self) -> Result<(), Error> {
-        called!(self.side.core.world);
-        self.finish()
-    }
-
-    /// [`wait`](Self::wait), as long as `budget` says.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not
-    /// record who: the listed ranks are the group's first then), [`Error::PeerLost`],
-    /// [`Error::PeerLeft`]: with the epoch, to continue with.
-    #[track_caller]
-    pub fn wait_within(mut self, budget: Budget) -> Result<(), Unfinished<Self>> {
-        called!(self.side.core.world);
-        let done = self.side.core.world.within(budget, || self.finish());
-        done.map_err(Unfinished::with(self))
-    }
-
     /// True if all origins have completed; if so the epoch has ended, as by [`Exposure::wait`], and
     /// only needs to be dropped. Does not wait.
     ///
@@ -418,6 +361,38 @@ impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
         self.done = true;
         Ok(())
     }
+}
+
+ends! {
+    impl['e, 'w, L: Link, S: Strategy<'w, L>] Exposure<'e, 'w, L, S>,
+    in side.core.world, by finish;
+    /// Waits until all origins have completed. Then their puts are seen by this rank's loads.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`], [`Error::PeerLeft`]: the epoch is abandoned. A survivor that still
+    /// wants it takes [`wait_within`](Self::wait_within).
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// # use flagpost::Rma as _;
+    /// # let window = world.allocate::<u32>(1)?;
+    /// # let peer = world.rank().next(world.size());
+    /// let exposure = window.post([peer])?;
+    /// let access = window.start([peer])?;
+    /// access.put(peer, 0, &[7])?;
+    /// access.complete()?;
+    /// exposure.wait()?; // until the peer has completed, too
+    /// assert_eq!(window.local().get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
+    wait -> ();
+    /// # Errors
+    /// [`Error::Timeout`] with how many origins are missing (`MatchVector`'s counter does not
+    /// record who: the listed ranks are the group's first then), [`Error::PeerLost`],
+    /// [`Error::PeerLeft`]: with the epoch, to continue with.
+    wait_within;
 }
 
 impl<'w, L: Link, S: Strategy<'w, L>> Drop for Exposure<'_, 'w, L, S> {
