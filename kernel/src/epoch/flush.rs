@@ -24,7 +24,7 @@
 use bytemuck::Pod;
 use flagpost_link::{Link, Rank};
 
-use super::lock::{Lock, fast};
+use super::lock::Lock;
 use crate::{
     Error, Window,
     window::{fast::declined, reach::Reach},
@@ -73,7 +73,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     pub fn flush(&self, target: Rank) -> Result<(), Error> {
         tries!(self.core().world);
         point!(FLUSH "accesses to the target are complete": "flush.place", {
-            if fast::flush(self, target) {
+            if self.is_of(target) && self.core().world.link().fast_flush(false) {
                 return Ok(());
             }
             self.core().world.note_place();

@@ -1,29 +1,15 @@
-//! Fast paths of locks and their flushes: see [`window::fast`](crate::window::fast). An exclusive
+//! Fast paths of locks: see [`window::fast`](crate::window::fast). An exclusive
 //! lock that no other rank wants takes two atomic operations of the machine here, and nothing that
 //! a wait would need. If anything is unusual the path declines, and the full path continues with
 //! the words that were taken.
 
-use bytemuck::Pod;
-use flagpost_link::{Amo, Link, Rank};
+use flagpost_link::{Amo, Link};
 
 use super::{
-    Hold, Kind, Lock, Phase,
-    words::{EXCLUSIVE, MASTER, Step, Words},
+    hold::{Hold, Phase},
+    words::{EXCLUSIVE, Kind, MASTER, Step, Words, swap_if},
 };
-use crate::window::{cell, fast::step, reach::Reach};
-
-/// [`Lock::flush`]; false if it declines.
-#[inline(always)]
-pub(crate) fn flush<'w, T: Pod, L: Link + 'w>(lock: &Lock<'_, 'w, T, L>, target: Rank) -> bool {
-    lock.is_of(target) && lock.core().world.link().fast_flush(false)
-}
-
-/// All that this rank has put is in its place before the steps by which it gives a lock back; false
-/// if that declines.
-#[inline(always)]
-pub(crate) fn flush_before_release<L: Link>(link: &L) -> bool {
-    link.fast_flush(true)
-}
+use crate::window::{cell, fast::step};
 
 /// Takes an exclusive lock; false if it declines. The full path continues with what has been taken.
 #[inline(always)]
@@ -45,9 +31,7 @@ pub(crate) fn lock_exclusive<L: Link>(hold: &mut Hold<'_, '_, L>) -> bool {
     if !take(&mut hold.words) {
         return false;
     }
-    hold.words.hand_over();
-    core.passive.got();
-    hold.phase = Phase::Held;
+    hold.got();
     true
 }
 
@@ -67,10 +51,7 @@ fn take<L: Link>(words: &mut Words<'_, '_, L>) -> bool {
     if words.blocked.is_some() {
         return false;
     }
-    let writer = Amo::CompareSwap {
-        expected: 0,
-        new: words.core.passive.mark.into(),
-    };
+    let writer = swap_if(0, words.core.passive.mark);
     if let Some(old) = step(words.core, words.usual, cell::LOCAL, writer) {
         words.done(Step::Take(0), old);
     }
@@ -89,7 +70,7 @@ pub(crate) fn unlock_exclusive<L: Link>(hold: &mut Hold<'_, '_, L>) -> bool {
         || target == world.rank()
         || !core.passive.is_only(target)
         // FLUSH: G2 of `epoch::lock`.
-        || !flush_before_release(world.link())
+        || !world.link().fast_flush(true)
         || !leave(&mut hold.words)
     {
         return false;

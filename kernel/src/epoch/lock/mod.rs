@@ -21,38 +21,32 @@
 //! * [`lock_exclusive`](Window::lock_exclusive): the rank counts itself in at the global word, once
 //!   for all its exclusive locks. Then it changes the local word from 0 to writer. If a word is in
 //!   the way, the rank sets that word's bit, if readers have it; counts itself out; reads the word
-//!   until it is free; and begins again. The bit goes with the lock, or when the rank gives up.
-//! * [`lock_queued`](Window::lock_queued): the rank [lines up](self#the-queue) at the target. Then
-//!   it does as `lock_exclusive`.
+//!   until it is free; and begins again.
+//! * [`lock_queued`](Window::lock_queued): the rank lines up at the target. Then it does as
+//!   `lock_exclusive`.
 //! * [`unlock`](Lock::unlock): the rank flushes. It takes back what it has counted: at the local
 //!   word, then, after its last exclusive lock, at the global word. In a queue it passes the turn
 //!   on.
 //! * A rank that locks its own piece publishes and refreshes it, and publishes it at `unlock`.
 //!
 //! # Cost
-//! Atomic operations when nobody is in the way, to lock and to unlock: 1 and 1 for a shared lock,
-//! all pieces, and a further exclusive one; 2 and 2 for a rank's first exclusive lock, and its
-//! last; for a queued one 3 and 3, and 2 and 1 at this rank (after other ranks 4, with others after
-//! it 3 to 4). `docs/costs.md` counts accesses. A look at a word that is taken is one access. A
-//! writer that waits adds, per word that readers have: 2, or 3 for the global word; for each reader
-//! that stands aside 3, and looks at the count of turns.
+//! `docs/costs.md` counts the accesses of locks that no other rank wants. A look at a word that is
+//! taken is one access. A writer that waits adds, per word that readers have: 2, or 3 for the
+//! global word; for each reader that stands aside 3, and looks at the count of turns.
 //!
-//! # The queue
-//! Under contention an exclusive lock costs as many remote looks as it has to wait, with pauses
-//! that grow to 16 turns of the processor's relaxing. A queued one waits at its own memory: each
-//! rank in the queue of a target tells the next one. So it takes at most 8 remote atomic operations
-//! from lock to unlock, plus 3 for each rank that gave up waiting while it was next; provided that
-//! all lock the piece exclusively in this way, and nobody shares it. (Others are excluded as well;
-//! but then the first of the queue looks at the words as they do.) A rank that has an exclusive
-//! lock of the window already lines up in no queue: the first of the queue may wait for a lock of
-//! all, and that for this rank.
+//! Under contention an exclusive lock costs as many remote looks as it has to wait. A queued one
+//! waits at its own memory: it takes at most 8 remote atomic operations from lock to unlock, plus 3
+//! for each rank that gave up waiting while it was next; provided that all lock the piece in this
+//! way. (Others are excluded as well; but then the first of the queue looks at the words as they
+//! do.) A rank that has an exclusive lock of the window already lines up in no queue: the first of
+//! the queue may wait for a lock of all, and that for this rank.
 //!
 //! # Fairness
 //! Queued locks come in the order of the queue. Readers and writers take turns:
 //! * A writer that finds readers sets the word's bit, and waits until they have gone. A reader that
-//!   counts in and finds the bit stands aside, once. It asks how many turns writers had, counts
-//!   out, waits until that number has changed, and counts in again. While it is counted in the
-//!   writer's turn cannot come, so it misses none. So a writer waits for each rank once.
+//!   counts in and finds the bit asks how many turns writers had, counts out, waits until that
+//!   number has changed, and counts in again. While it is counted in the writer's turn cannot come,
+//!   so it misses none. So a writer waits for each rank once.
 //! * The writer adds 1 to the number after it has cleared the bit. One that gives up does so, too.
 //! * One writer at a time sets a word's bit. Writers have no turns among each other. After an
 //!   attempt that failed a writer pauses for a time that it draws, and that gets shorter with each
@@ -99,7 +93,8 @@
 //!
 //! [foMPI]: crate#sources
 
-pub(super) mod fast;
+mod fast;
+mod hold;
 mod queue;
 mod words;
 
@@ -113,18 +108,8 @@ use crate::{
     rma::{Rma, Silent},
     window::{Core, reach::Reach},
 };
-use words::Words;
-
-/// The piece or pieces that are locked, and how.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Shared,
-    Exclusive,
-    /// Exclusively, in turn.
-    Queued,
-    /// All pieces, shared.
-    All,
-}
+use hold::Hold;
+use words::Kind;
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Locks `target`'s piece, which others may share. Waits while it is locked exclusively, and
@@ -173,9 +158,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// pieces are.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
-    /// target locked already, or a lock it still waits for), [`Error::TooManyLocks`],
-    /// [`Error::EpochAbandoned`], [`Error::PeerLost`], [`Error::PeerLeft`].
+    /// Those of [`lock_shared`](Window::lock_shared).
     ///
     /// # Example
     /// ```
@@ -240,10 +223,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`lock_exclusive`](Window::lock_exclusive), in turn: for pieces that many want.
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
-    /// target locked already, or a lock it still waits for, or another queued lock of the window),
-    /// [`Error::TooManyLocks`], [`Error::EpochAbandoned`], [`Error::PeerLost`],
-    /// [`Error::PeerLeft`].
+    /// Those of [`lock_shared`](Window::lock_shared); [`Error::EpochOpen`] also if this rank has
+    /// another queued lock of the window.
     ///
     /// # Example
     /// ```
@@ -327,137 +308,6 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
 
 /// The result of a call for a lock with a budget.
 pub type Locked<'e, 'w, T, L> = Result<Lock<'e, 'w, T, L>, Unfinished<Locking<'e, 'w, T, L>>>;
-
-/// How far a lock has come.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Nothing has happened.
-    New,
-    Acquiring,
-    Held,
-    Releasing,
-    Done,
-}
-
-/// A lock, and what is left to do of it.
-#[derive(Debug)]
-pub(crate) struct Hold<'e, 'w, L: Link> {
-    pub(crate) words: Words<'e, 'w, L>,
-    pub(crate) phase: Phase,
-}
-
-impl<'e, 'w, L: Link> Hold<'e, 'w, L> {
-    #[inline(always)]
-    fn new(core: &'e Core<'w, L>, kind: Kind, target: Rank) -> Self {
-        Self {
-            words: Words::new(core, kind, target),
-            phase: Phase::New,
-        }
-    }
-
-    /// True if this rank's piece is locked.
-    fn owns(&self) -> bool {
-        let words = &self.words;
-        words.kind == Kind::All || words.target() == words.core.world.rank()
-    }
-
-    fn begin(&mut self) -> Result<(), Error> {
-        let target = self.words.target();
-        let Words { core, kind, .. } = self.words;
-        if core.abandoned.get() {
-            return Err(Error::EpochAbandoned);
-        }
-        if kind == Kind::All {
-            core.open(&core.access_open)?;
-            core.passive.wait_for()
-        } else if core.access_open.get() {
-            return Err(Error::EpochOpen);
-        } else {
-            core.passive.add(target, kind == Kind::Queued)?;
-        }
-        core.world.add_lock();
-        self.phase = Phase::Acquiring;
-        Ok(())
-    }
-
-    fn obtain(&mut self) -> Result<(), Error> {
-        if self.phase == Phase::New {
-            self.begin()?;
-        }
-        self.words.obtain()?;
-        let core = self.words.core;
-        if self.owns() {
-            order!("dirty lines are not dropped": "lock.own.publish<refresh",
-                point!(PUBLISH "stores from before the lock are not lost":
-                    "lock.own.publish", core.publish(core.all())?),
-                point!(REFRESH "G2: this rank finds what earlier holders have put":
-                    "lock.own.refresh", core.refresh(core.all())?));
-        }
-        self.words.hand_over();
-        core.passive.got();
-        self.phase = Phase::Held;
-        Ok(())
-    }
-
-    /// Ends the epoch, if it has begun, and takes everything back.
-    fn release(&mut self) -> Result<(), Error> {
-        let core = self.words.core;
-        let world = core.world;
-        if self.phase == Phase::New {
-            self.phase = Phase::Done;
-            return Ok(());
-        }
-        if self.phase == Phase::Held {
-            order!("G2: accesses end before the next holder's": "lock.unlock.flush<release",
-                {
-                    let to = (self.words.kind != Kind::All).then_some(self.words.target());
-                    point!(FLUSH "G2: this rank's accesses are complete": "lock.unlock.flush", {
-                        let link = world.link();
-                        if !fast::flush_before_release(link) {
-                            world.wait().retry(|| link.flush(to))?;
-                        }
-                    });
-                    if self.owns() {
-                        point!(PUBLISH "G2: the next holder finds this rank's stores":
-                            "lock.unlock.publish", core.publish(core.all())?);
-                    }
-                },
-                {
-                    self.words.take_back();
-                    self.phase = Phase::Releasing;
-                    self.words.release()?;
-                }
-            );
-        } else {
-            self.words.release()?;
-        }
-        if self.phase == Phase::Acquiring {
-            core.passive.got();
-        }
-        if self.words.kind == Kind::All {
-            core.access_open.set(false);
-        } else {
-            core.passive
-                .remove(self.words.target(), self.words.kind == Kind::Queued);
-        }
-        world.remove_lock();
-        self.phase = Phase::Done;
-        Ok(())
-    }
-}
-
-impl<L: Link> Drop for Hold<'_, '_, L> {
-    fn drop(&mut self) {
-        // A lock that is dropped while it is held is a mistake, which the window shows; peers
-        // continue all the same.
-        let mistake = matches!(self.phase, Phase::Held | Phase::Releasing);
-        if self.phase != Phase::Done && (self.release().is_err() || mistake) {
-            let core = self.words.core;
-            core.abandoned.set(true);
-            core.world.link().abandon(&self.words.op);
-        }
-    }
-}
 
 /// A lock that is not there yet.
 #[derive(Debug)]

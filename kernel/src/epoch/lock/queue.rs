@@ -30,7 +30,7 @@
 
 use flagpost_link::{Amo, Link, Rank};
 
-use super::words::{Step as WordStep, Words};
+use super::words::{Step as WordStep, Words, swap_if};
 use crate::{Error, Missing, Timeout, Waiting, window::cell};
 
 /// A rank's turn.
@@ -161,10 +161,7 @@ impl<L: Link> Words<'_, '_, L> {
         loop {
             match self.queue.0 {
                 Place::Out => {
-                    let ready = Amo::CompareSwap {
-                        expected: IDLE.into(),
-                        new: WAITING.into(),
-                    };
+                    let ready = swap_if(IDLE, WAITING);
                     // I1 is kept by the swap: while a turn that was given up has not been passed
                     // over, it fails. Looking before saves locks, and nothing else.
                     self.watch(self.taken_by_others(cell::TURN, 0), |turn| turn == IDLE)?;
@@ -223,10 +220,7 @@ impl<L: Link> Words<'_, '_, L> {
                     self.queue_step(before, cell::NEXT, next, Step::Tell)?;
                 }
                 Place::Waiting(_) => {
-                    let gone = Amo::CompareSwap {
-                        expected: WAITING.into(),
-                        new: GONE.into(),
-                    };
+                    let gone = swap_if(WAITING, GONE);
                     self.queue_step(me, cell::TURN, gone, Step::GiveUp)?;
                 }
                 Place::First => self.queue.0 = Place::Passing(me),
@@ -237,10 +231,7 @@ impl<L: Link> Words<'_, '_, L> {
                     self.queue_step(rank, cell::TURN, Amo::Swap(IDLE.into()), Step::End)?;
                 }
                 Place::Telling(next) => {
-                    let come = Amo::CompareSwap {
-                        expected: WAITING.into(),
-                        new: COME.into(),
-                    };
+                    let come = swap_if(WAITING, COME);
                     self.queue_step(next, cell::TURN, come, Step::Pass)?;
                     if matches!(self.queue.0, Place::Passing(_)) {
                         passed = passed.saturating_add(1);

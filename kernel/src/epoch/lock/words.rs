@@ -7,24 +7,24 @@ use core::cell::Cell;
 
 use flagpost_link::{Amo, Link, Op, Rank, Width};
 
-use super::{Kind, queue::Queue};
+use super::queue::Queue;
 use crate::{
     Error, Missing, Timeout, Waiting,
     window::{
         Core, cell, fast,
-        passive::{Aside, WRITER, Want, holder},
+        passive::{Aside, Want, holder},
     },
 };
 
 /// Both words: an exclusive lock waits for the readers that are there to go; new ones stand aside.
-const WANT: u32 = 1 << 31;
+pub(super) const WANT: u32 = 1 << 31;
 
 /// Local word, low half: how many ranks share the piece.
-const READERS: u32 = 0xffff;
+pub(super) const READERS: u32 = 0xffff;
 
 /// Global word, low half: how many have locked all pieces. High half, without [`WANT`]: how many
 /// have locked some piece exclusively.
-const ALL: u32 = 0xffff;
+pub(super) const ALL: u32 = 0xffff;
 pub(crate) const EXCLUSIVE: u32 = 1 << 16;
 
 /// The rank that has the global word.
@@ -35,8 +35,16 @@ pub(crate) const MASTER: Rank = Rank::new(0);
 const LONGEST_PAUSE: u32 = 16;
 const BETWEEN_LOOKS: u32 = 4;
 
-/// Attempts that are counted: the pause gets no shorter than between looks.
-const MOST_FAILED: u8 = 3;
+/// The piece or pieces that are locked, and how.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Shared,
+    Exclusive,
+    /// Exclusively, in turn.
+    Queued,
+    /// All pieces, shared.
+    All,
+}
 
 /// The words that a lock has taken, and the steps that take more. All steps can be repeated: none
 /// is done twice.
@@ -53,16 +61,16 @@ pub(crate) struct Words<'e, 'w, L: Link> {
     /// It is among the exclusive ones of the global word.
     pub(crate) registered: bool,
     /// It counts on this rank's other exclusive locks to be there, and is counted among them.
-    counted: bool,
+    pub(super) counted: bool,
     /// The word that stands in the way, after an attempt that must be taken back.
     pub(crate) blocked: Option<Word>,
     /// How many attempts failed.
-    failed: u8,
+    pub(super) failed: u8,
     pub(super) queue: Queue,
     /// The step's below, or that of a look.
     pub(super) op: Op,
     /// A step, or a look, that has begun and was not answered.
-    begun: Option<(Rank, u32, Amo, Step)>,
+    pub(super) begun: Option<(Rank, u32, Amo, Step)>,
 }
 
 /// One of the two words.
@@ -93,8 +101,15 @@ pub(crate) enum Step {
     Look,
 }
 
+/// The operation that changes a word from `expected` to `new`.
+#[inline]
+pub(super) fn swap_if(expected: u32, new: u32) -> Amo {
+    let (expected, new) = (expected.into(), new.into());
+    Amo::CompareSwap { expected, new }
+}
+
 /// The wish of this rank, as a writer, to keep readers out of `word`.
-fn wants<'c, L>(core: &'c Core<'_, L>, word: Word) -> &'c Cell<Want> {
+pub(super) fn wants<'c, L>(core: &'c Core<'_, L>, word: Word) -> &'c Cell<Want> {
     let [local, global] = &core.passive.wants;
     match word {
         Word::Global => global,
@@ -104,7 +119,7 @@ fn wants<'c, L>(core: &'c Core<'_, L>, word: Word) -> &'c Cell<Want> {
 
 /// This rank has another lock, which those that wait may be waiting for: it stands in line with
 /// none of them.
-fn is_steadfast<L>(core: &Core<'_, L>) -> bool {
+pub(super) fn is_steadfast<L>(core: &Core<'_, L>) -> bool {
     core.world.locks.get() > 1
 }
 
@@ -287,7 +302,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     }
 
     /// Reads a word until it is free, with pauses in between that get longer. Gives its value then.
-    fn until(
+    pub(super) fn until(
         &mut self,
         rank: Rank,
         cell: u32,
@@ -367,37 +382,12 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         }
     }
 
-    fn is_exclusive(&self) -> bool {
+    pub(super) fn is_exclusive(&self) -> bool {
         matches!(self.kind, Kind::Exclusive | Kind::Queued)
     }
 
-    // ---- Acquiring ----
-
-    /// Takes all that the lock takes.
-    pub(super) fn obtain(&mut self) -> Result<(), Error> {
-        self.core.passive.is_timed.set(false);
-        self.conclude()?;
-        match self.kind {
-            Kind::Shared => self.share(Word::Local, |word| word & WRITER == 0),
-            Kind::All => self.share(Word::Global, |word| {
-                point!(WAIT "others have exclusive locks":
-                    "lock.all.exclusive", word & !WANT < EXCLUSIVE; else true)
-            }),
-            Kind::Exclusive => self.exclude(),
-            // One that has exclusive locks waits for no queue: its first may wait for one of all,
-            // and that for this rank.
-            Kind::Queued if self.core.passive.is_registered() && self.queue.is_out() => {
-                self.exclude()
-            }
-            Kind::Queued => {
-                self.line_up()?;
-                self.exclude()
-            }
-        }
-    }
-
     /// A word's rank, its cell, and the cell that counts the turns of those that waited for it.
-    fn place(&self, word: Word) -> (Rank, u32, u32) {
+    pub(super) fn place(&self, word: Word) -> (Rank, u32, u32) {
         match word {
             Word::Global => (MASTER, cell::GLOBAL, cell::GLOBAL_TURNS),
             Word::Local => (self.target(), cell::LOCAL, cell::LOCAL_TURNS),
@@ -407,139 +397,12 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
     /// A reader has counted in, and found a writer that waits.
     #[cold]
     #[inline(never)]
-    fn give_way(core: &Core<'w, L>) {
+    pub(super) fn give_way(core: &Core<'w, L>) {
         let aside = &core.passive.aside;
         let asks = point!(LOCK "else readers could follow each other for ever":
             "lock.shared.aside", !is_steadfast(core); else false);
         if aside.get() == Aside::No && asks {
             aside.set(Aside::Asks);
-        }
-    }
-
-    /// Counts in, and waits until the word has no writer. Others see the count meanwhile: no new
-    /// writer comes in between. It gives way to a writer that waits already, once.
-    fn share(&mut self, word: Word, is_free: impl Fn(u32) -> bool) -> Result<(), Error> {
-        let (rank, cell, turns) = self.place(word);
-        let is_free = |word| {
-            point!(WAIT "another rank has an exclusive lock":
-            "lock.shared.wait", is_free(word); else true)
-        };
-        let core = self.core;
-        let aside = &core.passive.aside;
-        loop {
-            match aside.get() {
-                // ORDER: while it is counted in, no turn of a writer comes.
-                Aside::Asks => {
-                    self.step(rank, turns, Amo::Read, Step::Turns)?;
-                }
-                Aside::Leaves(_) => {
-                    let less = Amo::Add(u32::MAX.into());
-                    self.step(rank, cell, less, Step::Aside)?;
-                }
-                Aside::Until(before) => {
-                    // After an attempt that ran out of its budget.
-                    let waits = point!(LOCK "a rank that has got another lock stands aside no more":
-                        "lock.shared.back", !is_steadfast(core); else true);
-                    if waits {
-                        self.until(rank, turns, |turns| turns != before)?;
-                    }
-                    aside.set(Aside::Been);
-                }
-                Aside::No | Aside::Been if !self.taken => {
-                    let old = self.step(rank, cell, Amo::Add(1), Step::Take(0))?;
-                    if is_free(old) && aside.get() != Aside::Asks {
-                        break;
-                    }
-                }
-                Aside::No | Aside::Been => {
-                    self.until(rank, cell, is_free)?;
-                    break;
-                }
-            }
-        }
-        aside.set(Aside::No);
-        Ok(())
-    }
-
-    /// Registers with the global word, unless this rank is there already; then takes the free local
-    /// word. Either failing, all is given back before the next attempt, but for what keeps new
-    /// readers out. All attempts together have the budget.
-    #[inline(always)]
-    fn exclude(&mut self) -> Result<(), Error> {
-        while !self.taken {
-            if let Some(word) = self.blocked {
-                self.want(word)?;
-                self.unregister()?;
-                self.failed = self.failed.saturating_add(1).min(MOST_FAILED);
-                self.await_turn(word)?;
-                self.blocked = None;
-            }
-            if point!(LOCK "a lock of all pieces waits for exclusive ones":
-                "lock.exclusive.register", !self.is_registered(); else false)
-            {
-                let add = Amo::Add(EXCLUSIVE.into());
-                self.step(MASTER, cell::GLOBAL, add, Step::Register)?;
-                continue;
-            }
-            let mark = self.core.passive.mark;
-            let (free, new) = match wants(self.core, Word::Local).get() {
-                Want::Mine => (WANT, mark),
-                Want::Others => (WANT, WANT | mark),
-                Want::No | Want::Due | Want::Ended => (0, mark),
-            };
-            let writer = Amo::CompareSwap {
-                expected: free.into(),
-                new: new.into(),
-            };
-            self.step(self.target(), cell::LOCAL, writer, Step::Take(free))?;
-        }
-        self.end_turn(Word::Local)?;
-        self.end_turn(Word::Global)
-    }
-
-    /// Keeps new readers out of `word`, if there are some and no other writer does.
-    fn want(&mut self, word: Word) -> Result<(), Error> {
-        if wants(self.core, word).get() == Want::Due {
-            let (rank, cell, _) = self.place(word);
-            let want = Amo::Or(WANT.into());
-            point!(LOCK "else readers could follow each other for ever":
-                "lock.exclusive.want", _ = self.step(rank, cell, want, Step::Want(word))?;
-                else wants(self.core, word).set(Want::No));
-        }
-        Ok(())
-    }
-
-    /// Waits until `word` may be free. While readers have it, new ones are kept out: by this rank,
-    /// or by another that waits as well.
-    #[inline(never)]
-    fn await_turn(&mut self, word: Word) -> Result<(), Error> {
-        if word == Word::Local {
-            // No waiting for the local word's turn while others wait for the global one's.
-            self.end_turn(Word::Global)?;
-        }
-        let (rank, cell, _) = self.place(word);
-        loop {
-            self.want(word)?;
-            let is_mine = wants(self.core, word).get() == Want::Mine;
-            let (readers, taken) = match word {
-                Word::Global => (ALL, ALL),
-                Word::Local if is_mine || is_steadfast(self.core) => (READERS, READERS | WRITER),
-                Word::Local => (READERS, u32::MAX),
-            };
-            let may_want = |word| !is_mine && word & WANT == 0 && word & readers != 0;
-            let found = self.until(rank, cell, |word| word & taken == 0 || may_want(word))?;
-            let is_free = found & taken == 0;
-            if !is_mine {
-                let want = match (is_free, word) {
-                    (false, _) => Want::Due,
-                    (true, Word::Local) if found & WANT != 0 => Want::Others,
-                    (true, _) => Want::No,
-                };
-                wants(self.core, word).set(want);
-            }
-            if is_free {
-                return Ok(());
-            }
         }
     }
 
@@ -551,121 +414,5 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
             Want::Mine => Want::Ended,
             _ => Want::No,
         });
-    }
-
-    /// Keeps readers out of `word` no longer, if it did.
-    fn end_turn(&mut self, word: Word) -> Result<(), Error> {
-        match wants(self.core, word).get() {
-            Want::No => Ok(()),
-            _ => self.end_turn_long(word),
-        }
-    }
-
-    #[inline(never)]
-    fn end_turn_long(&mut self, word: Word) -> Result<(), Error> {
-        let (rank, cell, turns) = self.place(word);
-        if wants(self.core, word).get() == Want::Mine {
-            let rest = Amo::And((!WANT).into());
-            point!(LOCK "else new readers would stand aside for nobody":
-                "lock.exclusive.unwant", _ = self.step(rank, cell, rest, Step::Unwant(word))?;
-                else wants(self.core, word).set(Want::Ended));
-        }
-        if wants(self.core, word).get() == Want::Ended {
-            point!(NOTIFY "readers that stand aside wait for it":
-                "lock.exclusive.tell", _ = self.step(rank, turns, Amo::Add(1), Step::Tell(word))?);
-        }
-        wants(self.core, word).set(Want::No);
-        Ok(())
-    }
-
-    /// True if the global word has this lock, or another exclusive one of this rank. On the latter
-    /// it counts from now on: that one does not take the word along when it goes.
-    #[inline(always)]
-    fn is_registered(&mut self) -> bool {
-        if !self.registered && !self.counted && self.core.passive.is_registered() {
-            self.core.passive.add_exclusive();
-            self.counted = true;
-        }
-        self.registered || self.counted
-    }
-
-    #[inline(always)]
-    fn unregister(&mut self) -> Result<(), Error> {
-        if self.counted {
-            self.counted = false;
-            self.registered = self.core.passive.remove_exclusive();
-        }
-        if self.registered {
-            let less = Amo::Add(EXCLUSIVE.wrapping_neg().into());
-            point!(LOCK "else nobody could lock all pieces any more":
-                "lock.exclusive.unregister", _ = self.step(MASTER, cell::GLOBAL, less, Step::Unregister)?;
-                else self.registered = false);
-        }
-        Ok(())
-    }
-
-    /// The lock is there: what it takes of the global word is the rank's from now on.
-    pub(crate) fn hand_over(&mut self) {
-        if self.is_exclusive() {
-            if !self.counted {
-                self.core.passive.add_exclusive();
-            }
-            (self.registered, self.counted) = (false, false);
-        }
-    }
-
-    /// The lock goes: what the rank has of the global word goes with its last exclusive one.
-    pub(super) fn take_back(&mut self) {
-        if self.is_exclusive() {
-            self.registered = self.core.passive.remove_exclusive();
-        }
-    }
-
-    // ---- Releasing ----
-
-    /// Gives all back that was taken; what a lost target has is lost, and the global word is given
-    /// back all the same.
-    #[inline(always)]
-    pub(super) fn release(&mut self) -> Result<(), Error> {
-        let left = self.leave();
-        match (left, self.begun) {
-            (Err(Error::PeerLost(lost) | Error::PeerLeft(lost)), Some((rank, ..)))
-                if rank == lost =>
-            {
-                self.core.world.link().abandon(&self.op);
-                self.begun = None;
-            }
-            (Ok(()), _) | (Err(Error::PeerLost(_)), None) => (),
-            (Err(error), _) => return Err(error),
-        }
-        if left.is_err() {
-            wants(self.core, Word::Local).set(Want::No);
-        }
-        self.end_turn(Word::Global)?;
-        self.unregister()?;
-        left?;
-        self.leave_queue()
-    }
-
-    #[inline(always)]
-    fn leave(&mut self) -> Result<(), Error> {
-        self.conclude()?;
-        self.end_turn(Word::Local)?;
-        if self.taken {
-            let (cell, amo) = match self.kind {
-                Kind::Shared => (cell::LOCAL, Amo::Add(u32::MAX.into())),
-                Kind::All => (cell::GLOBAL, Amo::Add(u32::MAX.into())),
-                Kind::Exclusive | Kind::Queued => (
-                    cell::LOCAL,
-                    Amo::Add(self.core.passive.mark.wrapping_neg().into()),
-                ),
-            };
-            point!(LOCK "others wait for the word": "lock.release.word",
-                _ = self.step(self.target(), cell, amo, Step::Leave)?; else self.taken = false);
-        }
-        if !self.is_exclusive() {
-            self.core.passive.aside.set(Aside::No);
-        }
-        Ok(())
     }
 }
