@@ -6,8 +6,9 @@ use bytemuck::Pod;
 use flagpost_link::{Amo, Link, Op, Pending, Refusal, Width};
 
 use super::{
+    Element,
     accumulate::{change, copy},
-    operation::{CELL, Combine, Element, Operation, cell},
+    operation::{CELL, Combine, Operation, cell},
     request::{is_done, late},
     telling::{Checked, Telling},
     transfer::Remote,

@@ -3,7 +3,10 @@
 use bytemuck::Pod;
 use flagpost_link::{Amo, Link, Rank, Width};
 
-use super::operation::{Element, Integer, Operation, word};
+use super::{
+    Element, Integer,
+    operation::{Operation, word},
+};
 use crate::window::{fast::place, reach::Reach};
 
 /// Stores `data`; false if it declines.

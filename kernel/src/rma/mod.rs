@@ -53,6 +53,7 @@ use crate::{
 
 pub mod accumulate;
 pub(crate) mod atomic;
+mod element;
 mod fast;
 pub mod layout;
 mod operation;
@@ -64,8 +65,9 @@ mod transfer;
 use self::atomic::Change;
 pub use self::{
     atomic::Fetch,
+    element::{Bool, Complex, Element, Integer, Logical, Number, Ordered, Placed, Value},
     layout::{BUFFER, Block, Gather, Layout, Scatter},
-    operation::{Element, Integer, Operation},
+    operation::Operation,
     request::Request,
     target::{Target, Told},
 };

@@ -1,8 +1,8 @@
 //! Epochs of all kinds, and what can be done in them.
 
 use flagpost::epoch::{Assert, Strategy};
-use flagpost::rma::{Block, Gather, Integer, Layout, Operation, Scatter};
-use flagpost::{Error, Group, Link, Rma, Unfinished, Window};
+use flagpost::rma::{Block, Element, Gather, Integer, Layout, Operation, Scatter};
+use flagpost::{Error, Group, Link, Rma, Unfinished, Window, World};
 
 use flagpost_verbs::{Verb, begin};
 
@@ -106,6 +106,21 @@ pub(crate) fn fences<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error> 
     exposure.wait()
 }
 
+/// Operations on one element.
+pub(crate) fn once<T: Element, L: Link>(
+    world: &World<'_, L>,
+    operations: &[Operation<T>],
+) -> Result<(), Error> {
+    let window = world.allocate::<T>(index())?;
+    let lock = window.lock_shared(rank())?;
+    let mut value = T::zeroed();
+    for operation in operations {
+        value = lock.fetch_and_op(rank(), index(), value, *operation)?;
+        value = operation.apply(value, value);
+    }
+    lock.unlock()
+}
+
 /// Every access, by its short form and in full.
 pub(crate) fn combined<'w, T: Integer + From<bool>, L: Link + 'w>(
     access: &impl Rma<'w, T, L>,
@@ -118,6 +133,9 @@ pub(crate) fn combined<'w, T: Integer + From<bool>, L: Link + 'w>(
         Operation::AND,
         Operation::OR,
         Operation::XOR,
+        Operation::LOGICAL_AND,
+        Operation::LOGICAL_OR,
+        Operation::LOGICAL_XOR,
         Operation::REPLACE,
         Operation::NO_OP,
     ];

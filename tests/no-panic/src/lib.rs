@@ -17,7 +17,7 @@ mod machine;
 mod notify;
 mod windows;
 
-use flagpost::rma::Operation;
+use flagpost::rma::{Bool, Complex, Operation, Placed};
 use flagpost::{
     Budget, Config, Error, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, VectorLink,
     World,
@@ -26,7 +26,7 @@ use flagpost_coherent::Coherent;
 use flagpost_hal::WithSoftwareLock;
 use flagpost_mapped::{Mapped, MappedNative, Ring};
 
-use crate::epochs::{combined, epochs, fences, passive};
+use crate::epochs::{combined, epochs, fences, once, passive};
 use crate::machine::Unknown;
 use crate::notify::{counted, notifications};
 use crate::windows::{collectives, created, dynamic};
@@ -126,6 +126,10 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
         .wait()?;
     access.fetch_and_op(rank(), index(), old[0], Operation::MAX)?;
     access.complete()?;
+    once::<Bool, _>(&world, &[Operation::LOGICAL_AND, Operation::NO_OP])?;
+    once::<Complex<f32>, _>(&world, &[Operation::SUM, Operation::PROD])?;
+    once::<Placed<i32>, _>(&world, &[Operation::MIN, Operation::REPLACE])?;
+    once::<Placed<f32>, _>(&world, &[Operation::MAX, Operation::MIN])?;
     let bytes = world.allocate::<i8>(index())?;
     let access = bytes.start(&group)?;
     combined(&access)?;

@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use flagpost::{
     EpochSlots, Error, Link, Rank, Rma as _, Window, World,
     epoch::{Assert, pscw::Access},
-    rma::{Element, Integer, Operation},
+    rma::{Bool, Complex, Element, Integer, Number, Operation, Placed},
 };
 use flagpost_verbs::{Verb, begin};
 
@@ -109,7 +109,7 @@ fn sampled<L: Link, T: Element + PartialEq + Debug, const N: usize>(
 /// Samples of all operations on an integer.
 macro_rules! integers {
     ($world:ident, $type:ty) => {
-        sampled::<_, $type, 10>(
+        sampled::<_, $type, 13>(
             $world,
             [
                 (Operation::SUM, <$type>::MAX, 2, <$type>::MIN + 1),
@@ -125,6 +125,14 @@ macro_rules! integers {
                 (Operation::AND, 0b1100, 0b1010, 0b1000),
                 (Operation::OR, 0b1100, 0b1010, 0b1110),
                 (Operation::XOR, 0b1100, 0b1010, 0b0110),
+                (Operation::LOGICAL_AND, 0b1100, 0b0011, 1),
+                (
+                    Operation::LOGICAL_OR,
+                    0,
+                    <$type>::MIN,
+                    <$type>::from(<$type>::MIN != 0),
+                ),
+                (Operation::LOGICAL_XOR, 2, 1, 0),
                 (Operation::REPLACE, 5, 9, 9),
                 (Operation::NO_OP, 5, 9, 5),
             ],
@@ -172,9 +180,81 @@ pub(super) fn floats<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     floats!(world, f64)
 }
 
+/// Every operation on the elements that are no numbers of Rust.
+pub(super) fn others<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let [no, yes] = [false, true].map(Bool::from);
+    sampled(
+        world,
+        [
+            (Operation::LOGICAL_AND, yes, no, no),
+            (Operation::LOGICAL_OR, no, yes, yes),
+            (Operation::LOGICAL_XOR, yes, yes, no),
+            (Operation::REPLACE, no, yes, yes),
+            (Operation::NO_OP, yes, no, yes),
+        ],
+    )?;
+    let (old, operand) = (Complex([1.0_f32, 2.0]), Complex([3.0, -1.0]));
+    sampled(
+        world,
+        [
+            (Operation::SUM, old, operand, Complex([4.0, 1.0])),
+            (Operation::PROD, old, operand, Complex([5.0, 5.0])),
+            (Operation::REPLACE, old, operand, operand),
+            (Operation::NO_OP, old, operand, old),
+        ],
+    )?;
+    let [low, high] = [1, 2].map(|place| Placed::new(-5_i32, place));
+    let more = Placed::new(5_i32, 0);
+    sampled(
+        world,
+        [
+            (Operation::MIN, high, low, low),
+            (Operation::MAX, low, high, low),
+            (Operation::MIN, more, low, low),
+            (Operation::MAX, low, more, more),
+            (Operation::REPLACE, low, more, more),
+            (Operation::NO_OP, low, more, low),
+        ],
+    )
+}
+
+/// All ranks combine with the same elements that are no numbers of Rust; and reduce them.
+pub(super) fn placed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size, target) = (world.rank(), world.size(), Rank::new(0));
+    // Each value comes from several ranks.
+    let of = |rank: u16| Placed::new(f32::from(rank % 3), rank.into());
+    let best = Placed::new(f32::from((size - 1).min(2)), (size - 1).min(2).into());
+    let (places, flags) = (world.allocate(2)?, world.allocate::<Bool>(5)?);
+    places.local().copy_in(0, &[of(u16::MAX - 1), best])?;
+    world.barrier()?;
+    at(&places, target, |places| {
+        at(&flags, target, |flags| {
+            places.accumulate(target, 0, &[of(me.get())], Operation::MIN)?;
+            places.fetch_and_op(target, 1, of(me.get()), Operation::MAX)?;
+            Ok(flags.accumulate(target, 3, &[true.into()], Operation::LOGICAL_XOR)?)
+        })
+    })?;
+    if me == target {
+        same("the first of the least", places.local().get(0)?, of(0))?;
+        same("the first of the most", places.local().get(1)?, best)?;
+        let odd = Bool::from(!size.is_multiple_of(2));
+        same("odd", flags.local().get(3)?, odd)?;
+        same("beside it", flags.local().get(4)?, Bool::from(false))?;
+    }
+    let mut all = [of(me.get())];
+    world.allreduce(&mut all, |a, b| Operation::MAX.apply(a, b))?;
+    same("of all", all, [best])?;
+    let mut sum = [Complex([f64::from(me.get()), 1.0])];
+    world.allreduce(&mut sum, |a, b| Operation::SUM.apply(a, b))?;
+    let ranks = f64::from(size);
+    same("sum", sum, [Complex([ranks * (ranks - 1.0) / 2.0, ranks])])?;
+    places.free()?;
+    Ok(flags.free()?)
+}
+
 /// All ranks add to the same elements, several at a time and one by one; half of the elements are
 /// put instead.
-fn added<L: Link, T: Element + PartialEq + Debug + From<u8>>(
+fn added<L: Link, T: Element + Number + PartialEq + Debug + From<u8>>(
     world: &World<'_, L>,
 ) -> Result<(), Failure> {
     const ROUNDS: u8 = 2;

@@ -112,7 +112,13 @@ impl Maker {
     /// Integers of all bits, floats that are small whole numbers.
     fn value(&mut self) -> u64 {
         match self.scalar.is_float() {
-            true => self.scalar.whole(self.dice.below(17) as i16 - 8),
+            true => {
+                let mut part = || self.scalar.whole(self.dice.below(17) as i16 - 8);
+                match self.scalar {
+                    Scalar::Complex => part() << 32 | part(),
+                    _ => part(),
+                }
+            }
             false => self.dice.roll() & self.scalar.mask(),
         }
     }
@@ -212,10 +218,7 @@ impl Maker {
 
     /// One for which the order does not count.
     fn operation(&mut self) -> Operation {
-        let all = match self.scalar.is_float() {
-            true => &Operation::ANY_ORDER[..Operation::OF_FLOATS],
-            false => &Operation::ANY_ORDER,
-        };
+        let all = self.scalar.operations();
         all[self.dice.below(all.len())]
     }
 
@@ -256,8 +259,7 @@ impl Maker {
                 (claim, what)
             }
             6 => (Claim::Put, What::Scattered(self.values(count))),
-            // Floats are not swapped.
-            7 if !self.scalar.is_float() => {
+            7 if self.scalar.is_integer() => {
                 count = 1;
                 let found = board.before[usize::from(target)][index];
                 let other = self.values(2);
@@ -273,6 +275,7 @@ impl Maker {
                     .for_each(|left| *left = 0);
                 (Claim::Read, What::Sieve(found))
             }
+            _ if !self.scalar.operations().contains(&Operation::Sum) => return None,
             _ => (
                 Claim::Accumulate(Operation::Sum),
                 What::Add(self.values(count)),

@@ -102,10 +102,8 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
                 values,
                 result,
             } => {
-                let combine = |a: W::Element, b: W::Element| {
-                    let both = operation.apply(a.value(), b.value(), W::Element::SCALAR);
-                    W::Element::of(both)
-                };
+                let operation = W::Element::operation(*operation);
+                let combine = |a, b| operation.apply(a, b);
                 let mut data = elements::<W::Element>(&values[own]);
                 match root {
                     Some(root) => {

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use flagpost::{
     Displacement, DynamicWindow, Error, Link, Memory, Rank, Rma, Window, World,
     epoch::Strategy,
-    rma::{self, Block, Gather, Layout, Scatter},
+    rma::{self, Block, Bool, Complex, Gather, Layout, Placed, Scatter},
 };
 
 use super::wrong::Wrong;
@@ -40,17 +40,31 @@ macro_rules! elements {
     };
 }
 
-/// The operations that all have.
-macro_rules! of_all {
-    ($operation:ident, $others:expr) => {
-        match $operation {
-            Operation::Sum => rma::Operation::SUM,
-            Operation::Prod => rma::Operation::PROD,
-            Operation::Min => rma::Operation::MIN,
-            Operation::Max => rma::Operation::MAX,
-            Operation::Replace => rma::Operation::REPLACE,
-            Operation::NoOp => rma::Operation::NO_OP,
-            bits => $others(bits),
+/// The operations of some elements.
+macro_rules! operations {
+    ($($of:ident: $constant:ident),*) => {
+        fn operation(operation: Operation) -> rma::Operation<Self> {
+            match operation {
+                $(Operation::$of => rma::Operation::$constant,)*
+                Operation::Replace => rma::Operation::REPLACE,
+                Operation::NoOp => rma::Operation::NO_OP,
+                #[allow(unreachable_patterns, reason = "some have all")]
+                other => unreachable!("{other:?}"),
+            }
+        }
+    };
+}
+
+/// Elements that are not compared.
+macro_rules! not_swapped {
+    () => {
+        fn swap<'w, L: Link + 'w>(
+            _: &impl Rma<'w, Self, L>,
+            _: (Rank, usize),
+            _: Self,
+            _: Self,
+        ) -> Result<Self, Wrong> {
+            unreachable!("only integers are swapped")
         }
     };
 }
@@ -65,12 +79,9 @@ macro_rules! integer {
             u64::from(self as $bits)
         }
 
-        fn operation(operation: Operation) -> rma::Operation<Self> {
-            of_all!(operation, |bits| match bits {
-                Operation::And => rma::Operation::AND,
-                Operation::Or => rma::Operation::OR,
-                _ => rma::Operation::XOR,
-            })
+        operations! {
+            Sum: SUM, Prod: PROD, Min: MIN, Max: MAX, And: AND, Or: OR, Xor: XOR,
+            LogicalAnd: LOGICAL_AND, LogicalOr: LOGICAL_OR, LogicalXor: LOGICAL_XOR
         }
 
         fn swap<'w, L: Link + 'w>(
@@ -94,18 +105,58 @@ macro_rules! float {
             u64::from(self.to_bits())
         }
 
-        fn operation(operation: Operation) -> rma::Operation<Self> {
-            of_all!(operation, |bits| unreachable!("{bits:?} of floats"))
+        operations! { Sum: SUM, Prod: PROD, Min: MIN, Max: MAX }
+
+        not_swapped! {}
+    };
+}
+
+macro_rules! boolean {
+    ($bits:ty) => {
+        fn of(value: u64) -> Self {
+            Self::from(value != 0)
         }
 
-        fn swap<'w, L: Link + 'w>(
-            _: &impl Rma<'w, Self, L>,
-            _: (Rank, usize),
-            _: Self,
-            _: Self,
-        ) -> Result<Self, Wrong> {
-            unreachable!("floats are not swapped")
+        fn value(self) -> u64 {
+            bool::from(self).into()
         }
+
+        operations! { LogicalAnd: LOGICAL_AND, LogicalOr: LOGICAL_OR, LogicalXor: LOGICAL_XOR }
+
+        not_swapped! {}
+    };
+}
+
+macro_rules! complex {
+    ($bits:ty) => {
+        fn of(value: u64) -> Self {
+            Self([value as u32, (value >> 32) as u32].map(f32::from_bits))
+        }
+
+        fn value(self) -> u64 {
+            let [re, im] = self.0.map(|part| u64::from(part.to_bits()));
+            im << 32 | re
+        }
+
+        operations! { Sum: SUM, Prod: PROD }
+
+        not_swapped! {}
+    };
+}
+
+macro_rules! placed {
+    ($bits:ty) => {
+        fn of(value: u64) -> Self {
+            Self::new(value as i32, (value >> 32) as u32)
+        }
+
+        fn value(self) -> u64 {
+            u64::from(self.place()) << 32 | u64::from(Self::value(self) as u32)
+        }
+
+        operations! { Min: MIN, Max: MAX }
+
+        not_swapped! {}
     };
 }
 
@@ -120,6 +171,9 @@ elements! {
     i64: I64, u64, integer;
     f32: F32, u32, float;
     f64: F64, u64, float;
+    Bool: Bool, u8, boolean;
+    Complex<f32>: Complex, u64, complex;
+    Placed<i32>: Placed, u64, placed;
 }
 
 /// Elements of `values`.

@@ -2,7 +2,9 @@
 
 use flagpost::{
     Config, DynamicOptions, EpochSlots, Error, Link, MatchVector, MatchingList, Memory, Options,
-    VectorLink, World, epoch::Strategy,
+    VectorLink, World,
+    epoch::Strategy,
+    rma::{Bool, Complex, Placed},
 };
 
 use super::part::Part;
@@ -81,6 +83,9 @@ fn with_strategy<'w, L: Link, S: Strategy<'w, L>>(
         Scalar::I64 => with_elements::<i64, L, S>(program, world, memories, options),
         Scalar::F32 => with_elements::<f32, L, S>(program, world, memories, options),
         Scalar::F64 => with_elements::<f64, L, S>(program, world, memories, options),
+        Scalar::Bool => with_elements::<Bool, L, S>(program, world, memories, options),
+        Scalar::Complex => with_elements::<Complex<f32>, L, S>(program, world, memories, options),
+        Scalar::Placed => with_elements::<Placed<i32>, L, S>(program, world, memories, options),
     }
 }
 

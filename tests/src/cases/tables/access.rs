@@ -24,6 +24,8 @@ impl<P: Platform> Links<P> {
         case("rma.signed", 1, MANY, |c| rma::signed(&join(c)?)),
         case("rma.unsigned", 1, MANY, |c| rma::unsigned(&join(c)?)),
         case("rma.floats", 1, ANY, |c| rma::floats(&join(c)?)),
+        case("rma.others", 1, MANY, |c| rma::others(&join(c)?)),
+        case("rma.placed", 1, rma::MOST, |c| rma::placed(&join(c)?)),
         case("rma.concurrent", 1, rma::MOST, |c| {
             rma::concurrent(&join(c)?)
         }),
