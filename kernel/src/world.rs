@@ -77,7 +77,7 @@ pub struct World<'a, L> {
     link: L,
     /// When waits end.
     pub(crate) limit: Cell<Limit>,
-    limits: Limits,
+    pub(crate) limits: Limits,
     pub(crate) arena: Arena<'a>,
     pub(crate) queue: UnexpectedQueue<'a>,
     pub(crate) collectives: Collectives,

@@ -172,7 +172,7 @@ impl Facing {
     /// Finds out where the entries of this rank and `peer` are; and clears this rank's, before any
     /// peer may use them.
     pub(crate) fn place<M: Records>(&self, base: &Base<M, Native>, peer: Rank) {
-        let (me, machine) = (base.rank(), base.machine());
+        let (me, machine) = (base.rank(), &base.machine);
         // The line of this rank and itself is nobody's.
         let [nobody, _] = facing_at(base, me);
         // The other phase than that of the first.
@@ -191,7 +191,7 @@ impl Facing {
         };
         let rings = [(peer, me), (me, peer)].map(|(owner, producer)| {
             let owner = Region::memory(CoreId::new(owner.get()));
-            base.layout().entry(owner, producer.get().into(), 0, ENTRY)
+            base.layout.entry(owner, producer.get().into(), 0, ENTRY)
         });
         let [there, here] = rings;
         for (spot, at) in self.spots.iter().zip([out, known, there, here]) {
@@ -226,7 +226,7 @@ pub(crate) fn facing_at<M: Records>(base: &Base<M, Native>, rank: Rank) -> [Addr
     let me = base.rank();
     let (low, high) = if me < rank { (me, rank) } else { (rank, me) };
     let before = u32::from(high.get()).saturating_mul(line_of(M::LINE as u32));
-    let offset = base.layout().behind(before);
+    let offset = base.layout.behind(before);
     let first = Region::memory(CoreId::new(low.get())).at(offset);
     let second = first.plus(ENTRY);
     if me == low {

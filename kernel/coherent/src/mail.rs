@@ -65,11 +65,6 @@ pub struct RecordMail<M: Records, const PEERS: usize = PAIRS> {
 }
 
 impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
-    #[inline(always)]
-    pub(crate) fn machine(&self) -> &M {
-        self.base.machine()
-    }
-
     /// The state of the rings with `rank`, if it has a ring of its own.
     #[inline(always)]
     pub(crate) fn peer(&self, rank: Rank) -> Option<&Peer> {
@@ -89,10 +84,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         for (number, Peer { inbox, .. }) in (0..count).zip(&self.peers) {
             let next = Rank::new(number).next(count);
             let other = if next == me { next.next(count) } else { next };
-            let head = self
-                .base
-                .layout()
-                .head(self.base.own_rings(), number.into());
+            let head = self.base.layout.head(self.base.own_rings(), number.into());
             inbox.place(other, head.offset);
             if Rank::new(number) == me {
                 self.turn.set(other);
@@ -105,13 +97,13 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let Some(Peer { out, .. }) = self.peers.get(rank.index()) else {
             return Ok(());
         };
-        let Some(ticket) = out.in_flight() else {
+        let Some(ticket) = out.flight.ticket() else {
             return Ok(());
         };
         if !self.records_placed(rank, out, ticket)? {
             return Err(Refusal::Busy(rank));
         }
-        out.has_arrived();
+        out.flight.has_arrived();
         self.in_flight.set(self.in_flight.get().saturating_sub(1));
         Ok(())
     }
@@ -154,7 +146,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
 
     #[inline(always)]
     fn new(base: Base<M, Native>) -> Self {
-        let ring = base.layout().ring();
+        let ring = base.layout.ring;
         let faces = has_facing(ring, base.size());
         Self {
             base,
@@ -198,7 +190,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
         _: &Op,
     ) -> Result<(), Refusal> {
         self.base.region_of(to)?;
-        let of_pairs = self.base.layout().ring().of_pairs();
+        let of_pairs = self.base.layout.ring.of_pairs();
         let Some(peer) = self.peers.get(to.index()).filter(|_| of_pairs) else {
             return self
                 .announced
@@ -207,7 +199,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
         let travels = inline && to != self.base.rank() && data.len() <= DATA;
         let end = place.saturating_add(data.len() as u32);
         // Data that go to their place immediately must not come before older ones that have not.
-        if !travels && !data.is_empty() && peer.out.has_in_flight(place, end) {
+        if !travels && !data.is_empty() && peer.out.flight.has(place, end) {
             point!(ORDER "of two puts of the same bytes the later one stays":
                 "mapped.records.send.placed", self.placed(Some(to))?);
         }
@@ -216,11 +208,11 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
 
     #[inline(never)]
     fn take(&self, _: bool) -> Option<Arrival> {
-        if !self.base.layout().ring().of_pairs() {
+        if !self.base.layout.ring.of_pairs() {
             return self.announced.take(&self.base, ENTRY);
         }
         // Never in the message buffer.
-        let rings = Region::memory(self.machine().core());
+        let rings = Region::memory(self.base.machine.core());
         let count = self.base.size();
         let mut next = self.turn.get();
         for _ in 0..count {
@@ -266,11 +258,11 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
     fn has_settled(&self, before_amo: bool) -> bool {
         point!(DRAIN "stores that have arrived are in memory": "mapped.flush.settle", {
             if before_amo {
-                self.machine().drain();
+                self.base.machine.drain();
             } else {
                 // Before later loads, too: two ranks that put, flush and get do not both miss the
                 // other's.
-                self.machine().settle();
+                self.base.machine.settle();
             }
         });
         self.in_flight.get() == 0
@@ -297,7 +289,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
 
     #[inline]
     fn read_own(&self, start: u32, into: &mut [u8]) {
-        self.machine().read(self.base.own(start), into);
+        self.base.machine.read(self.base.own(start), into);
     }
 }
 

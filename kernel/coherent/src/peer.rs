@@ -16,7 +16,7 @@ pub(crate) struct Outbox {
     /// As far as the peer was known to have taken it.
     credit: Cell<u32>,
     /// Data that have left, and are not known to be in place.
-    flight: Flight,
+    pub(crate) flight: Flight,
 }
 
 impl Outbox {
@@ -50,38 +50,6 @@ impl Outbox {
     #[inline(always)]
     pub(crate) fn sends(&self, after: u32) {
         self.sent.set(after);
-    }
-
-    /// Data for these bytes leave, in the entry before ticket `after`. True if no others are in
-    /// flight.
-    #[inline(always)]
-    pub(crate) fn leaves(&self, after: u32, start: u32, end: u32) -> bool {
-        self.flight.leaves(after, start, end)
-    }
-
-    /// The ticket after the last data in flight, if any are.
-    pub(crate) fn in_flight(&self) -> Option<u32> {
-        self.flight.ticket()
-    }
-
-    /// True if data for some of these bytes may be in flight.
-    pub(crate) fn has_in_flight(&self, start: u32, end: u32) -> bool {
-        self.flight.has(start, end)
-    }
-
-    /// The ticket before which a flush need not look.
-    pub(crate) fn looked(&self) -> u32 {
-        self.flight.from()
-    }
-
-    /// A flush has looked at all before `ticket`.
-    pub(crate) fn looks(&self, ticket: u32) {
-        self.flight.is_placed_before(ticket);
-    }
-
-    /// All data are in place.
-    pub(crate) fn has_arrived(&self) {
-        self.flight.has_arrived();
     }
 }
 

@@ -77,7 +77,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         };
         let ticket = out.next();
         let free = facing.is_free(ticket);
-        let full = !free && out.is_full(self.base.layout());
+        let full = !free && out.is_full(&self.base.layout);
         if full || self.base.check(place, data.len()).is_err() {
             return false;
         }
@@ -99,10 +99,10 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             )
         };
         let words = [announcing(immediate, top), inbox.next()];
-        let machine = self.machine();
+        let machine = &self.base.machine;
         machine.store_record(at, words, [of_parts(place, len), word]);
         out.sends(after);
-        if len > 0 && out.leaves(after, place, place.wrapping_add(len)) {
+        if len > 0 && out.flight.leaves(after, place, place.wrapping_add(len)) {
             self.in_flight.set(self.in_flight.get().wrapping_add(1));
         }
         true
@@ -112,7 +112,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     #[inline]
     fn claim(&self, to: Rank, out: &Outbox) -> Result<u32, Refusal> {
         let ticket = out.next();
-        if out.is_full(self.base.layout()) {
+        if out.is_full(&self.base.layout) {
             self.look_for_room(to, out)?;
         }
         out.sends(ticket.wrapping_add(1));
@@ -123,15 +123,15 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     #[inline(never)]
     fn look_for_room(&self, to: Rank, out: &Outbox) -> Result<(), Refusal> {
         let head = self.head_at(to)?;
-        let taken = self.machine().load_u32(head);
+        let taken = self.base.machine.load_u32(head);
         if let Some(facing) = self.facing(to) {
             facing.answers(taken);
         }
         out.hears_taken(taken);
         if point!(ROOM "I2: no entry is written over before it is taken":
-            "mapped.announced.pair.room", out.is_full(self.base.layout()); else false)
+            "mapped.announced.pair.room", out.is_full(&self.base.layout); else false)
         {
-            self.base.polled().note(head, taken);
+            self.base.polled.note(head, taken);
             return Err(Refusal::Full(to));
         }
         Ok(())
@@ -140,13 +140,13 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     /// The word in which `to` tells this rank how far its ring was taken.
     fn head_at(&self, to: Rank) -> Result<Address, Refusal> {
         let number = self.base.rank().get().into();
-        Ok(self.base.layout().head(self.base.region_of(to)?, number))
+        Ok(self.base.layout.head(self.base.region_of(to)?, number))
     }
 
     /// The entry of `ticket` in ring `number`.
     #[inline]
     pub(crate) fn entry(&self, rings: Region, number: u32, ticket: u32) -> Address {
-        self.base.layout().entry(rings, number, ticket, ENTRY)
+        self.base.layout.entry(rings, number, ticket, ENTRY)
     }
 
     /// Sends a record to `to`; with the data, if these `travel` in it.
@@ -164,27 +164,27 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             }
         );
         let carried = if travels { data } else { &[] };
-        let (at, lap) = match self.facing(to).filter(|facing| facing.is_free(ticket)) {
+        let (at, phase) = match self.facing(to).filter(|facing| facing.is_free(ticket)) {
             Some(facing) => {
                 let [at, _] = facing_at(&self.base, to);
-                (at, facing.stores(ticket))
+                (at, phase(facing.stores(ticket)))
             }
             None => {
                 let (at, nth) = self.record_in_ring(to, ticket)?;
-                (at, self.base.layout().lap(nth))
+                (at, self.base.layout.phase(nth))
             }
         };
         let (body, second) = body(place, carried);
         if carried.len() > second.len() {
-            self.machine().store_bytes(at.plus(SECOND), &second);
+            self.base.machine.store_bytes(at.plus(SECOND), &second);
         }
-        let words = [announcing(immediate, phase(lap)), inbox.next()];
+        let words = [announcing(immediate, phase), inbox.next()];
         // It drains before its first word: what was put, or read, before the entry comes first.
-        let machine = self.machine();
+        let machine = &self.base.machine;
         machine.store_record(machine.spot(at), words, body);
         if !carried.is_empty() {
             let end = place.saturating_add(data.len() as u32);
-            if out.leaves(ticket.wrapping_add(1), place, end) {
+            if out.flight.leaves(ticket.wrapping_add(1), place, end) {
                 self.in_flight.set(self.in_flight.get().saturating_add(1));
             }
         }
@@ -224,7 +224,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         // Entries that were looked at before, or that come before a facing entry, are left out.
         let mut from = taken;
         let faced = self.facing(to).and_then(Facing::last);
-        for later in [Some(out.looked()), faced] {
+        for later in [Some(out.flight.from()), faced] {
             from = later
                 .filter(|later| ago(*later) < ago(from))
                 .unwrap_or(from);
@@ -234,16 +234,16 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
                 Some(last) if last == from => (facing_at(&self.base, to)[0], 0),
                 _ => self.record_in_ring(to, from)?,
             };
-            out.looks(from);
+            out.flight.is_placed_before(from);
             let is_owners = point!(CLAIM "R3: of two puts of the same bytes the later one stays":
                 "mapped.records.claim", !self.place_record(to, at)?; else false);
             if is_owners {
-                self.base.polled().note(told, taken);
+                self.base.polled.note(told, taken);
                 return Ok(false);
             }
             from = from.wrapping_add(1);
         }
-        out.looks(ticket);
+        out.flight.is_placed_before(ticket);
         Ok(true)
     }
 
@@ -261,12 +261,13 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         // Shared memory may hold anything.
         let data = data.as_flattened().get(..len as usize).unwrap_or(&[]);
         if self.base.check(place, data.len()).is_ok() {
-            self.machine()
+            self.base
+                .machine
                 .store_bytes(self.base.region_of(to)?.at(place), data);
         }
         order!("the data are in their place before the entry says so": "mapped.records.data<taken",
             point!(DRAIN "I4: the data are in memory":
-                "mapped.records.flush.drain", self.machine().drain()),
+                "mapped.records.flush.drain", self.base.machine.drain()),
             self.exchange(at, place, CLAIMED, TAKEN));
         Ok(true)
     }
@@ -275,7 +276,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     fn load_body(&self, at: Address) -> (u64, [[u8; 8]; 2]) {
         let mut parts = [[0; 8]; 3];
         let body = at.plus(BODY);
-        self.machine().load_bytes(body, parts.as_flattened_mut());
+        self.base.machine.load_bytes(body, parts.as_flattened_mut());
         let [head, data @ ..] = parts;
         (u64::from_le_bytes(head), data)
     }
@@ -283,7 +284,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     /// Changes the length in the entry at `at` from `len` to `new`, if it is that.
     #[inline]
     fn exchange(&self, at: Address, place: u32, len: u32, new: u32) -> bool {
-        let machine = self.machine();
+        let machine = &self.base.machine;
         let [expected, new] = [len, new].map(|len| of_parts(place, len));
         machine.claim_record(machine.spot(at), expected, new)
     }
@@ -316,7 +317,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
                 let at = (self.in_ring(facing.ring_here(), nth), wanted, top);
                 // FIRST: I1.
                 let is_next = |element| {
-                    element < ELEMENTS && facing.meets() && !facing.has_come(self.machine())
+                    element < ELEMENTS && facing.meets() && !facing.has_come(&self.base.machine)
                 };
                 taken = self.take_record(at, (peer, facing, next), is_next);
             }
@@ -324,7 +325,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
                 // The turn of an only peer comes after its own.
                 None if look < looks
                     && peer.inbox.turn() == self.turn.get()
-                    && !self.machine().is_crowded() =>
+                    && !self.base.machine.is_crowded() =>
                 {
                     core::hint::spin_loop();
                 }
@@ -349,7 +350,8 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         (peer, facing, next): (&Peer, &Facing, u32),
         is_next: impl FnOnce(u64) -> bool,
     ) -> Option<bool> {
-        self.machine()
+        self.base
+            .machine
             .take_record(at, announcing(wanted, top), |answered, [head, one]| {
                 // The machine claims the data, if its region has the element: I4.
                 let element = element(head);
@@ -368,7 +370,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let facing = self.facing(source);
         let nth = facing.map_or(ticket, |facing| facing.ring_back(ticket));
         let at = self.entry(rings, number, nth);
-        let in_ring = look_first(&self.base, at, phase(self.base.layout().lap(nth)));
+        let in_ring = look_first(&self.base, at, self.base.layout.phase(nth));
         if let (Some(facing), Some(_)) = (facing, in_ring) {
             facing.meets();
         }
@@ -381,7 +383,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let (head, data) = self.load_body(at);
         self.take_data(at, head, data.as_flattened())?;
         if let Some(facing) = facing {
-            facing.answers(self.machine().load_u32(at.plus(4)));
+            facing.answers(self.base.machine.load_u32(at.plus(4)));
             if faced.is_some() {
                 facing.took();
             }
@@ -390,8 +392,8 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         inbox.takes(next);
         order!("the data are in their place before the count says so": "mapped.records.data<head",
             point!(DRAIN "R3: the data are in memory":
-                "mapped.records.take.drain", self.machine().drain()),
-            self.machine().store_u32(self.base.layout().head(rings, number), next));
+                "mapped.records.take.drain", self.base.machine.drain()),
+            self.base.machine.store_u32(self.base.layout.head(rings, number), next));
         Some(immediate(first))
     }
 
@@ -401,18 +403,18 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let (place, len) = of_head(head);
         if len == TAKEN {
             point!(ACQUIRE "R1: the producer has stored the data before it said so":
-                "mapped.records.taken.acquire", self.machine().acquire());
+                "mapped.records.taken.acquire", self.base.machine.acquire());
         } else if len > 0 {
             let is_own = point!(CLAIM "I4: only one places the data": "mapped.records.take.claim",
                 len != CLAIMED && self.exchange(at, place, len, TAKEN); else true);
             if !is_own {
                 // The producer says when it has: that is what a waiting loop looks at.
-                self.base.polled().note(at.plus(BODY), len);
+                self.base.polled.note(at.plus(BODY), len);
                 return None;
             }
             let data = data.get(..len as usize).unwrap_or(&[]);
             if self.base.check(place, data.len()).is_ok() {
-                self.machine().store_bytes(self.base.own(place), data);
+                self.base.machine.store_bytes(self.base.own(place), data);
             }
         }
         Some(())

@@ -27,7 +27,7 @@ use flagpost_link::{Amo, Arrival, Rank, Refusal};
 use crate::{
     Atomics, Base, Mail,
     flight::surely_has_room,
-    phase::{announcing, immediate, is_of, phase},
+    phase::{announcing, immediate, is_of},
     ring::FIRST,
     words::change::ATTEMPTS,
 };
@@ -68,13 +68,13 @@ impl<const PEERS: usize> Announced<PEERS> {
         let rings = base.rings_of(to)?;
         let (ticket, ()) = order!("refused, nothing has moved": "mapped.announced.claim<data",
             self.claim(base, to)?, put_before(mail, to, place, data));
-        let at = base.layout().entry(rings, 0, ticket, bytes);
+        let at = base.layout.entry(rings, 0, ticket, bytes);
         order!("data are in memory before the entry for them": "mapped.announced.drain<entry",
             if mail.must_drain() {
                 point!(DRAIN "what was put, or read, before the entry that announces it":
-                    "mapped.announced.drain", base.machine().drain());
+                    "mapped.announced.drain", base.machine.drain());
             },
-            base.machine().store_u32(at, announcing(number, phase(base.layout().lap(ticket)))));
+            base.machine.store_u32(at, announcing(number, base.layout.phase(ticket))));
         Ok(())
     }
 
@@ -85,14 +85,14 @@ impl<const PEERS: usize> Announced<PEERS> {
         base: &Base<M, A>,
         bytes: u32,
     ) -> Option<Arrival> {
-        let (rings, layout) = (base.own_rings(), base.layout());
+        let (rings, layout) = (base.own_rings(), &base.layout);
         let ticket = self.taken.get();
         let at = layout.entry(rings, 0, ticket, bytes);
-        let first = look_first(base, at, phase(layout.lap(ticket)))?;
+        let first = look_first(base, at, layout.phase(ticket))?;
         let next = ticket.wrapping_add(1);
         self.taken.set(next);
         // No drain is needed: the entry was loaded before.
-        base.machine().store_u32(layout.head(rings, 0), next);
+        base.machine.store_u32(layout.head(rings, 0), next);
         Some(Arrival {
             immediate: immediate(first),
             sender: None,
@@ -109,31 +109,31 @@ impl<const PEERS: usize> Announced<PEERS> {
         to: Rank,
     ) -> Result<u32, Refusal> {
         let rings = base.rings_of(to)?;
-        let head = base.layout().head(rings, 0);
+        let head = base.layout.head(rings, 0);
         let place = to
             .index()
             .checked_rem(PEERS)
             .and_then(|place| self.credit.get(place));
         let known = place.map(Cell::get).filter(|(peer, _)| *peer == Some(to));
-        let entries = base.layout().ring().entries();
+        let entries = base.layout.ring.entries();
         let room = |ticket: u32| match known {
             Some((_, credit)) if surely_has_room(ticket, credit, entries) => Ok(()),
             _ => {
-                let taken = base.machine().load_u32(head);
+                let taken = base.machine.load_u32(head);
                 if let Some(place) = place {
                     place.set((Some(to), taken));
                 }
-                let none = base.layout().is_full(ticket, taken);
+                let none = base.layout.is_full(ticket, taken);
                 if point!(ROOM "I1: no entry is written over before it is taken":
                     "mapped.announced.claim.room", none; else false)
                 {
-                    base.polled().note(head, taken);
+                    base.polled.note(head, taken);
                     return Err(Refusal::Full(to));
                 }
                 Ok(())
             }
         };
-        claim_shared(base, to, rings.at(base.layout().tail), room)
+        claim_shared(base, to, rings.at(base.layout.tail), room)
     }
 }
 
@@ -144,7 +144,7 @@ fn claim_shared<M: Machine, A: Atomics<M>>(
     tail: Address,
     room: impl Fn(u32) -> Result<(), Refusal>,
 ) -> Result<u32, Refusal> {
-    let machine = base.machine();
+    let machine = &base.machine;
     if A::NATIVE {
         for _ in 0..ATTEMPTS {
             let old = machine.load_u32(tail);
@@ -155,7 +155,7 @@ fn claim_shared<M: Machine, A: Atomics<M>>(
                 return Ok(old);
             }
         }
-        base.polled().note_unknown();
+        base.polled.note_unknown();
         // Others were quicker each time.
         return Err(Refusal::Locked(to));
     }
@@ -177,7 +177,7 @@ fn claim_shared<M: Machine, A: Atomics<M>>(
 pub fn put_before(mail: &impl Mail, to: Rank, place: u32, data: &[u8]) {
     let base = mail.base();
     if let (false, Ok(region)) = (data.is_empty(), base.region_of(to)) {
-        base.machine().store_bytes(region.at(place), data);
+        base.machine.store_bytes(region.at(place), data);
         mail.stored();
     }
 }

@@ -8,7 +8,7 @@ use flagpost_hal::{Address, CoreId, Lines, Machine, Region};
 use flagpost_link::{Rank, Refusal};
 
 use crate::{
-    Atomics, Layout, Ring,
+    Atomics, Layout,
     phase::{WORDS, phase},
     ring::FIRST,
     words::poll::Polled,
@@ -19,9 +19,12 @@ use crate::{
 /// `A` is how words that many ranks change are changed: see [`atomics`](crate::words::atomics).
 #[derive(Debug)]
 pub struct Base<M: Machine, A: Atomics<M>> {
-    machine: M,
-    layout: Layout,
-    polled: Polled,
+    /// The machine.
+    pub machine: M,
+    /// Where the fixed parts of each rank's memory are.
+    pub layout: Layout,
+    /// The words that the loop that waits has polled.
+    pub polled: Polled,
     atomics: PhantomData<A>,
 }
 
@@ -34,24 +37,6 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
             polled: Polled::new(),
             atomics: PhantomData,
         }
-    }
-
-    /// The machine.
-    #[inline(always)]
-    pub fn machine(&self) -> &M {
-        &self.machine
-    }
-
-    /// Where the fixed parts of each rank's memory are.
-    #[inline(always)]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The words that the loop that waits has polled.
-    #[inline(always)]
-    pub fn polled(&self) -> &Polled {
-        &self.polled
     }
 
     /// This rank.
@@ -124,15 +109,6 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         self.layout.rings_in(self.machine.core())
     }
 
-    /// Number of the ring that `producer` fills, among each rank's.
-    #[inline]
-    pub fn ring_number(&self, producer: Rank) -> u32 {
-        match self.layout.ring {
-            Ring::Shared { .. } => 0,
-            Ring::Pairs { .. } | Ring::Bells { .. } => producer.get().into(),
-        }
-    }
-
     /// Makes the next ticket of this rank's ring the first one, before any peer may take one.
     pub fn clear_tail(&self) {
         let at = self.own_rings().at(self.layout.tail);
@@ -148,7 +124,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
             for step in 0..layout.ring.entries() {
                 // The other phase than that of the first ticket which has this entry.
                 let ticket = FIRST.wrapping_add(step);
-                let empty = !phase(layout.lap(ticket)) & phase(1);
+                let empty = layout.phase(ticket) ^ phase(1);
                 let line = [empty.to_le_bytes(); WORDS];
                 let at = layout.entry(rings, number, ticket, bytes);
                 self.machine.store_bytes(at, line.as_flattened());

@@ -40,9 +40,10 @@ pub struct Layout {
     pub(crate) end: u32,
     /// The first byte of the message buffer after the fixed part: a multiple of the line.
     pub(crate) buffer_end: u32,
-    pub(crate) ring: Ring,
-    /// True if the rings' parts, which follow, lie in the message buffer.
-    pub(crate) in_buffer: bool,
+    /// Which rings there are.
+    pub ring: Ring,
+    /// True if the rings' parts, which follow, lie in message buffers.
+    pub in_buffer: bool,
     pub(crate) tail: u32,
     pub(crate) heads: u32,
     bells: u32,
@@ -96,17 +97,6 @@ impl Layout {
 
     // ---- Rings ----
 
-    /// Which rings there are.
-    #[inline(always)]
-    pub const fn ring(&self) -> Ring {
-        self.ring
-    }
-
-    /// True if rings lie in message buffers.
-    pub const fn is_in_buffer(&self) -> bool {
-        self.in_buffer
-    }
-
     /// The region of `core` that its rings are in.
     #[inline]
     pub const fn rings_in(&self, core: CoreId) -> Region {
@@ -152,11 +142,12 @@ impl Layout {
         ticket.wrapping_sub(credit) as i32 >= self.ring.entries() as i32
     }
 
-    /// The lap of a ring that `ticket` is in.
+    /// The [phase](crate::phase) of the lap of a ring that `ticket` is in.
     #[inline]
-    pub const fn lap(&self, ticket: u32) -> u32 {
-        // A power of two.
-        ticket.wrapping_shr(self.ring.entries().trailing_zeros())
+    pub const fn phase(&self, ticket: u32) -> u32 {
+        // A power of two: so the lap is the ticket without its low bits.
+        let lap = ticket.wrapping_shr(self.ring.entries().trailing_zeros());
+        lap.wrapping_shl(31)
     }
 }
 

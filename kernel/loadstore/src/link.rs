@@ -55,7 +55,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// The machine underneath.
     #[inline(always)]
     pub fn machine(&self) -> &W::Machine {
-        self.base().machine()
+        &self.base().machine
     }
 
     /// How notifications travel.
@@ -149,7 +149,7 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
 
     fn scratch(&self) -> (Key, u32) {
         let bytes = SCRATCH_PER_RANK.saturating_mul(u32::from(self.size()));
-        (Key::new(self.base().layout().scratch), bytes)
+        (Key::new(self.base().layout.scratch), bytes)
     }
 
     #[inline]
@@ -194,7 +194,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
     fn connect(&self, to: Rank) -> Result<(), Refusal> {
         let region = self.base().region_of(to)?;
         self.open()?;
-        let ready = self.base().poll(region.at(self.base().layout().ready));
+        let ready = self.base().poll(region.at(self.base().layout.ready));
         if ready != self.session {
             return Err(Refusal::NotReady(to));
         }
@@ -328,14 +328,11 @@ impl<W: Mail, const PIECES: usize> Waiting for LoadStore<W, PIECES> {
     fn step(&self, step: Step<'_>) {
         match step {
             Step::Called(place) => self.machine().called(place),
-            Step::Look => self.base().polled().look(self.machine()),
-            Step::Begin => {
-                self.base().polled().forget();
-                self.base().polled().begin();
-            }
+            Step::Look => self.base().polled.look(self.machine()),
+            Step::Begin => self.base().polled.begin(),
             Step::Waits(what) => self.machine().waits(what),
             Step::End => {
-                self.base().polled().looked();
+                self.base().polled.looked();
                 self.machine().ended();
             }
         }

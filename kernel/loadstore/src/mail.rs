@@ -111,7 +111,7 @@ pub trait Mail: Sized {
     #[inline]
     fn relax(&self) {
         let base = self.base();
-        base.polled().relax(base.machine(), core::iter::empty());
+        base.polled.relax(&base.machine, core::iter::empty());
     }
 
     // ---- Order ----

@@ -128,7 +128,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         };
         point!(WAIT "what peers have stored in an earlier session is cleared here":
             "mapped.start.meet", self.all_arrived(first)?);
-        let ready = self.base().own(self.base().layout().ready);
+        let ready = self.base().own(self.base().layout.ready);
         order!("peers lock the register after `ready`": "mapped.start.release<ready",
         point!(LOCK "the state of the register is undefined":
             "mapped.start.release", self.machine().release_at_start(self.machine().core())),
@@ -153,14 +153,14 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// [`Refusal::NotReady`], with the first rank that has not.
     fn all_arrived(&self, first: Rank) -> Result<(), Refusal> {
         for rank in (first.get()..self.machine().cores()).map(Rank::new) {
-            let at = Region::memory(CoreId::new(rank.get())).at(self.base().layout().arrived);
+            let at = Region::memory(CoreId::new(rank.get())).at(self.base().layout.arrived);
             let seen = self.machine().load_u32(at);
             if seen != self.session {
                 self.missing.set(Some(rank));
-                self.base().polled().note(at, seen);
+                self.base().polled.note(at, seen);
                 return Err(Refusal::NotReady(rank));
             }
-            self.base().polled().note_arrived(at, seen);
+            self.base().polled.note_arrived(at, seen);
         }
         Ok(())
     }

@@ -162,16 +162,16 @@ impl Bells {
 impl Bells {
     /// Tells the owner of `rings` that the entry before ticket `behind` was stored.
     pub(crate) fn ring<M: Machine, A: Atomics<M>>(base: &Base<M, A>, rings: Region, behind: u32) {
-        let at = base.layout().bell(rings, base.rank().get().into());
+        let at = base.layout.bell(rings, base.rank().get().into());
         point!(NOTIFY "G1: the owner polls the bells only":
-            "mapped.bells.ring", base.machine().store_u8(at, bell(behind)));
+            "mapped.bells.ring", base.machine.store_u8(at, bell(behind)));
     }
 
     /// Makes all of this rank's bells those of empty rings.
     pub(crate) fn clear<M: Machine, A: Atomics<M>>(base: &Base<M, A>) {
         for of in 0..base.size() {
-            let at = base.layout().bell(base.own_rings(), of.into());
-            base.machine().store_u8(at, bell(FIRST));
+            let at = base.layout.bell(base.own_rings(), of.into());
+            base.machine.store_u8(at, bell(FIRST));
         }
     }
 
@@ -195,10 +195,10 @@ impl Bells {
             let at = word_at(base, from);
             let count = usize::from(behind.saturating_sub(from));
             // A whole line takes no longer than a word, where lines are loaded in one step.
-            let whole = base.machine().loads_lines(at.region);
+            let whole = base.machine.loads_lines(at.region);
             let loaded = if whole { WORDS } else { count };
             let bells = line.get_mut(..loaded).unwrap_or_default();
-            base.machine().load_bytes(at, bells.as_flattened_mut());
+            base.machine.load_bytes(at, bells.as_flattened_mut());
             point!(POLL "G1: a bell says that an entry was stored": "mapped.bells.listen",
             for (word, bells) in (from..behind).zip(bells) {
                 self.hear(word.into(), u32::from_le_bytes(*bells));
@@ -256,7 +256,7 @@ impl Bells {
 /// The place of word `number` of this rank's bells.
 fn word_at<M: Machine, A: Atomics<M>>(base: &Base<M, A>, number: u16) -> Address {
     let bell = u32::from(BELLS.wrapping_mul(number));
-    base.layout().bell(base.own_rings(), bell)
+    base.layout.bell(base.own_rings(), bell)
 }
 
 #[cfg(test)]

@@ -336,7 +336,7 @@ impl Deferred {
             }
             self.count.set(others);
             self.of_spans.set(self.of_spans.get() | bit(ring));
-            base.machine().write(base.own(unit), piece.data());
+            base.machine.write(base.own(unit), piece.data());
         } else {
             place.set(piece);
             self.count.set(count);
@@ -385,14 +385,14 @@ impl Deferred {
             let lines = base.lines(first, after.saturating_sub(first));
             if first < after {
                 point!(WRITE_BACK "D2, D3: peers find the data in memory":
-                    "mapped.deferred.write_back", base.machine().write_back(&[lines]));
+                    "mapped.deferred.write_back", base.machine.write_back(&[lines]));
             }
         }
         if all {
             self.of_spans.set(0);
         }
         point!(DRAIN "D2, D3; and before the cache fetches the lines":
-            "mapped.deferred.drain", base.machine().drain());
+            "mapped.deferred.drain", base.machine.drain());
         self.invalidate_pieces(base);
     }
 
@@ -402,9 +402,9 @@ impl Deferred {
             let at = base.own(piece.start());
             if self.is_dirty(piece.unit) {
                 // I2: newer than in memory, or there.
-                base.machine().write(at, piece.data());
+                base.machine.write(at, piece.data());
             } else {
-                base.machine().store_bytes(at, piece.data());
+                base.machine.store_bytes(at, piece.data());
             }
         }
     }
@@ -419,7 +419,7 @@ impl Deferred {
             base.lines(piece.start(), len as u32)
         });
         point!(INVALIDATE "D1: the lines were fetched too early": "mapped.deferred.invalidate",
-            base.machine().invalidate(lines.get(..all.len()).unwrap_or(&[])));
+            base.machine.invalidate(lines.get(..all.len()).unwrap_or(&[])));
         self.count.set(0);
     }
 

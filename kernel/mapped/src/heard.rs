@@ -22,13 +22,10 @@ use crate::{
 };
 
 impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
-    /// Before a notification for `to`. True if it may leave before what is kept is placed: an
-    /// answer to the one rank whose data these are.
+    /// Before a notification for `to`, while data are kept, or heard of. True if it may leave
+    /// before they are placed: an answer to the one rank whose data these are.
     #[inline]
     pub(crate) fn may_send(&self, to: Rank) -> Result<bool, Refusal> {
-        if !self.deferred.is_busy() {
-            return Ok(false);
-        }
         if self.deferred.rings() == bit(to.get().into()) {
             point!(WAIT "D2: what this rank has heard of is in memory":
                 "mapped.heard.answer", self.await_heard(Some(to))?);

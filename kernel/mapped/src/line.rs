@@ -16,7 +16,7 @@
 //! the entry is a part. A line that follows has `LINE_DATA` bytes: words 0 to 6 and
 //! the three low bytes of word 7.
 
-use flagpost_loadstore::phase::{WORDS, announcing, immediate, phase};
+use flagpost_loadstore::phase::{WORDS, announcing, immediate};
 
 /// The bytes of a line, by words.
 pub(crate) type Line = [[u8; 4]; WORDS];
@@ -68,16 +68,18 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The first line of the entry, in a lap.
-    pub(crate) fn pack(&self, data: &[u8], lap: u32) -> Line {
+    /// The first line of the entry, in a lap of this phase.
+    pub(crate) fn pack(&self, data: &[u8], phase: u32) -> Line {
         let mut line = [[0; 4]; WORDS];
         let [first, place, data_words @ .., rest] = &mut line;
         *first = self.immediate.to_le_bytes();
         *place = self.place.to_le_bytes();
-        copy(data_words.as_flattened_mut(), data);
+        for (to, from) in data_words.as_flattened_mut().iter_mut().zip(data) {
+            *to = *from;
+        }
         let part = if self.part { PART } else { 0 };
         *rest = ((self.len as u32 & 0xFFFF) | part).to_le_bytes();
-        seal(line, lap)
+        seal(line, phase)
     }
 
     /// The head of an entry, and the data of its first line, after [`unseal`].
@@ -103,25 +105,27 @@ impl Head {
     }
 }
 
-/// A line that follows, in a lap: up to `LINE_DATA` bytes.
-pub(crate) fn pack_line(data: &[u8], lap: u32) -> Line {
+/// A line that follows, in a lap of this phase: up to `LINE_DATA` bytes.
+pub(crate) fn pack_line(data: &[u8], phase: u32) -> Line {
     let mut line = [[0; 4]; WORDS];
-    let bytes = line.as_flattened_mut();
-    copy(bytes.get_mut(..LINE_DATA).unwrap_or_default(), data);
-    seal(line, lap)
+    let bytes = line.as_flattened_mut().iter_mut().take(LINE_DATA);
+    for (to, from) in bytes.zip(data) {
+        *to = *from;
+    }
+    seal(line, phase)
 }
 
 /// Moves bits 31 to the last word, and sets all phases.
-fn seal(mut line: Line, lap: u32) -> Line {
+fn seal(mut line: Line, phase: u32) -> Line {
     let [words @ .., rest] = &mut line;
     let mut tops = 0;
     for (number, word) in (TOPS..).zip(words) {
         let plain = u32::from_le_bytes(*word);
         tops |= plain.wrapping_shr(31).wrapping_shl(number);
-        *word = announcing(plain, phase(lap)).to_le_bytes();
+        *word = announcing(plain, phase).to_le_bytes();
     }
     let all = (u32::from_le_bytes(*rest) & 0xFF_FFFF) | tops;
-    *rest = announcing(all, phase(lap)).to_le_bytes();
+    *rest = announcing(all, phase).to_le_bytes();
     line
 }
 
@@ -136,15 +140,9 @@ pub(crate) fn unseal(mut line: Line) -> Line {
     line
 }
 
-fn copy(to: &mut [u8], from: &[u8]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use flagpost_loadstore::phase::is_of;
+    use flagpost_loadstore::phase::{is_of, phase};
 
     use super::*;
 
@@ -165,8 +163,8 @@ mod tests {
                     len: 9,
                     part: true,
                 };
-                let first = head.pack(&some::<DATA>(pattern), lap);
-                let next = pack_line(&some::<LINE_DATA>(pattern), lap);
+                let first = head.pack(&some::<DATA>(pattern), phase(lap));
+                let next = pack_line(&some::<LINE_DATA>(pattern), phase(lap));
                 for word in first.into_iter().chain(next).map(u32::from_le_bytes) {
                     assert!(is_of(word, phase(lap)) && !is_of(word, phase(other)));
                 }
@@ -181,7 +179,7 @@ mod tests {
                 for len in 0..=LINE_DATA {
                     let mut data = [0; LINE_DATA];
                     data[..len].copy_from_slice(&some::<LINE_DATA>(pattern)[..len]);
-                    let line = unseal(pack_line(&data[..len], lap));
+                    let line = unseal(pack_line(&data[..len], phase(lap)));
                     assert_eq!(line.as_flattened()[..LINE_DATA], data);
                 }
                 let data = some::<DATA>(pattern);
@@ -193,7 +191,7 @@ mod tests {
                             len,
                             part,
                         };
-                        let line = unseal(head.pack(&data, lap));
+                        let line = unseal(head.pack(&data, phase(lap)));
                         assert_eq!(Head::unpack(&line), (head, &data[..]));
                     }
                 }

@@ -26,7 +26,7 @@ use core::cell::Cell;
 use flagpost_hal::{Lines, Machine};
 use flagpost_link::{Arrival, Op, Rank, Refusal};
 use flagpost_loadstore::{
-    Atomics, Base, Layout, Mail, Ring,
+    Atomics, Base, Mail, Ring,
     announced::Announced,
     layout::Parts,
     mail::Plan,
@@ -63,7 +63,7 @@ pub struct LineMail<M: Machine, A: Atomics<M>, const PEERS: usize = PAIRS> {
     /// The most data that travel in an entry, and in the lines after it.
     most_inline: usize,
     /// To how many peers data are in flight.
-    in_flight: Cell<u32>,
+    pub(crate) in_flight: Cell<u32>,
     /// Something was stored at a peer, or loaded that others may store to once they are told, since
     /// the last drain.
     pub(crate) unordered: Cell<bool>,
@@ -74,32 +74,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// stores another core may not have let go of.
     pub(crate) const ENTRY: u32 = if M::LINE < 32 { 32 } else { M::LINE as u32 };
 
-    #[inline(always)]
-    pub(crate) fn machine(&self) -> &M {
-        self.base.machine()
-    }
-
-    #[inline(always)]
-    pub(crate) fn layout(&self) -> &Layout {
-        self.base.layout()
-    }
-
-    /// True if mail is kept before it is placed: that of pairs.
-    #[inline]
-    fn keeps(&self) -> bool {
-        self.layout().ring().of_pairs()
-    }
-
     /// This rank's rings, each with its number and the peer that fills it.
     fn inboxes(&self) -> impl Iterator<Item = (u32, &Peer)> {
         (0..self.base.size()).map(u32::from).zip(&self.peers)
-    }
-
-    /// Data have left, for a peer to whom no others are in flight if they are the first.
-    pub(crate) fn in_flight_to(&self, first: bool) {
-        if first {
-            self.in_flight.set(self.in_flight.get().saturating_add(1));
-        }
     }
 
     /// `Ok` if all data in flight to `rank` are in their place.
@@ -107,7 +84,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         let Some(Peer { out, .. }) = self.peers.get(rank.index()) else {
             return Ok(());
         };
-        let Some(ticket) = out.in_flight() else {
+        let Some(ticket) = out.flight.ticket() else {
             return Ok(());
         };
         if !self.lines_placed(rank, out, ticket)? {
@@ -177,9 +154,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
 
     #[inline(always)]
     fn new(base: Base<M, A>) -> Self {
-        let layout = base.layout();
-        let most_inline = if layout.is_in_buffer() && M::LINE == 32 {
-            line::most_inline(layout.ring().entries())
+        let layout = &base.layout;
+        let most_inline = if layout.in_buffer && M::LINE == 32 {
+            line::most_inline(layout.ring.entries())
         } else {
             line::DATA
         };
@@ -203,13 +180,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     }
 
     fn clear_rings(&self) {
-        let told = if self.keeps() {
+        let told = if self.base.layout.ring.of_pairs() {
             counts(FIRST, FIRST)
         } else {
             FIRST
         };
         self.base.clear_tail();
-        if let Ring::Bells { .. } = self.layout().ring() {
+        if let Ring::Bells { .. } = self.base.layout.ring {
             Bells::clear(&self.base);
         }
         self.base.empty_rings(Self::ENTRY, told);
@@ -227,7 +204,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
         op: &Op,
     ) -> Result<(), Refusal> {
         self.base.region_of(to)?;
-        let pair = self.peers.get(to.index()).filter(|_| self.keeps());
+        let pair = self
+            .peers
+            .get(to.index())
+            .filter(|_| self.base.layout.ring.of_pairs());
         let Some(Peer { out, .. }) = pair else {
             let entry = Self::ENTRY;
             return self
@@ -237,7 +217,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
         let travels = inline && to != self.base.rank() && data.len() <= self.most_inline;
         let end = place.saturating_add(data.len() as u32);
         // Data that go to their place immediately must not come before older ones that have not.
-        if !travels && !data.is_empty() && out.has_in_flight(place, end) {
+        if !travels && !data.is_empty() && out.flight.has(place, end) {
             point!(ORDER "of two puts of the same bytes the later one stays":
                 "mapped.mail.send.placed", self.placed(Some(to))?);
         }
@@ -247,7 +227,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     /// Rings take turns; and so do lines of bells, if this is done `aside`.
     #[inline(never)]
     fn take(&self, aside: bool) -> Option<Arrival> {
-        let (ring, rings) = (self.layout().ring(), self.base.own_rings());
+        let (ring, rings) = (self.base.layout.ring, self.base.own_rings());
         if !ring.of_pairs() {
             return self.announced.take(&self.base, Self::ENTRY);
         }
@@ -264,12 +244,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
 
     #[inline(never)]
     fn attend(&self) {
-        if !self.keeps() {
+        if !self.base.layout.ring.of_pairs() {
             return;
         }
         let rings = self.base.own_rings();
         point!(PROGRESS "data do not wait for room in the queue": "mapped.mail.attend.read", {
-            if let Ring::Bells { .. } = self.layout().ring() {
+            if let Ring::Bells { .. } = self.base.layout.ring {
                 self.read_rung(rings);
             } else {
                 self.inboxes()
@@ -288,11 +268,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     }
 
     fn relax(&self) {
-        let polled = self.base.polled();
+        let polled = &self.base.polled;
         if self.deferred.stays_awake() {
             polled.note_unknown();
         }
-        polled.relax(self.machine(), self.bells.watched(&self.base));
+        polled.relax(&self.base.machine, self.bells.watched(&self.base));
     }
 
     // ---- Order ----
@@ -315,9 +295,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     #[inline]
     fn has_settled(&self, _: bool) -> bool {
         point!(DRAIN "stores that have arrived are in memory, where peers look":
-            "mapped.flush.drain", self.machine().drain());
+            "mapped.flush.drain", self.base.machine.drain());
         point!(ACQUIRE "gets after it are not older: a rank may wait for a word by gets":
-            "mapped.flush.acquire", self.machine().acquire());
+            "mapped.flush.acquire", self.base.machine.acquire());
         self.drained();
         self.in_flight.get() == 0
     }
@@ -367,7 +347,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     #[inline]
     fn read_own(&self, start: u32, into: &mut [u8]) {
         self.deferred.read(start, into, |at, into| {
-            self.machine().read(self.base.own(at), into);
+            self.base.machine.read(self.base.own(at), into);
             point!(ORDER "a notification after it lets its receiver store there":
                 "mapped.read.order", self.beside_kept(at, into.len() as u32, |_| self.stored()));
         });

@@ -49,7 +49,7 @@ use flagpost_link::{Op, Rank, Refusal};
 use flagpost_loadstore::{
     Atomics, Ring,
     announced::put_before,
-    phase::{WORDS, is_of, phase},
+    phase::{WORDS, is_of},
 };
 
 use crate::{
@@ -80,7 +80,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         travel: bool,
         op: &Op,
     ) -> Result<(), Refusal> {
-        let answers = self.may_send(to)?;
+        let answers = self.deferred.is_busy() && self.may_send(to)?;
         let end = place.saturating_add(data.len() as u32);
         let mut sent = op.begun.get();
         loop {
@@ -102,9 +102,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             };
             let after = ticket.wrapping_add(lines).wrapping_add(1);
             self.store_entry(to, (ticket, after), head, rest)?;
-            if len > 0 {
-                let is_first = out.leaves(after, (place, end), lines);
-                self.in_flight_to(is_first);
+            if len > 0 && out.flight.leaves(after, place, end) {
+                self.in_flight.set(self.in_flight.get().saturating_add(1));
             }
             if !head.part {
                 break;
@@ -128,33 +127,30 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         head: Head,
         data: &[u8],
     ) -> Result<(), Refusal> {
-        let (rings, number) = (
-            self.base.rings_of(to)?,
-            self.base.ring_number(self.base.rank()),
-        );
+        let (rings, number) = (self.base.rings_of(to)?, self.base.rank().get().into());
         let store = |ticket: u32, line: Line| {
-            let at = self.layout().entry(rings, number, ticket, Self::ENTRY);
-            self.machine().store_bytes(at, line.as_flattened());
+            let at = self.base.layout.entry(rings, number, ticket, Self::ENTRY);
+            self.base.machine.store_bytes(at, line.as_flattened());
         };
         order!("data are in memory before the entry for them": "mapped.pairs.send.drain<entry",
             if self.unordered.take() {
                 point!(DRAIN "P1, P5: what was put, or read, before the entry":
-                    "mapped.pairs.send.drain", self.machine().drain());
+                    "mapped.pairs.send.drain", self.base.machine.drain());
             },
-            store(ticket, head.pack(data, self.layout().lap(ticket))));
+            store(ticket, head.pack(data, self.base.layout.phase(ticket))));
         let mut next = ticket.wrapping_add(1);
         for data in data.get(DATA..).unwrap_or(&[]).chunks(LINE_DATA) {
             if next == after {
                 break;
             }
-            store(next, line::pack_line(data, self.layout().lap(next)));
+            store(next, line::pack_line(data, self.base.layout.phase(next)));
             next = next.wrapping_add(1);
         }
-        if let Ring::Bells { .. } = self.layout().ring() {
+        if let Ring::Bells { .. } = self.base.layout.ring {
             Bells::ring(&self.base, rings, after);
         }
         point!(DRAIN "else the line might stay in this core's buffer for ever":
-            "mapped.pairs.send.leave", self.machine().drain());
+            "mapped.pairs.send.leave", self.base.machine.drain());
         Ok(())
     }
 
@@ -166,13 +162,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         out: &Outbox,
         most: u32,
     ) -> Result<(u32, u32), Refusal> {
-        let entries = self.layout().ring().entries();
+        let entries = self.base.layout.ring.entries();
         // Not less, where more is to come: each part has a head.
         let least = most.min(entries.wrapping_shr(3));
-        if !out.has_room(least, entries) {
+        if out.free(entries) <= least {
             self.find_room(to, out, least)?;
         }
-        let free = out.free(entries).saturating_sub(1);
         // A part is taken as a whole: of a long ring it is a quarter, so that its owner and this
         // rank work side by side.
         let part = match entries.wrapping_shr(2) {
@@ -182,7 +177,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         let lines = most
             .min(MOST_LINES)
             .min(part.saturating_sub(1))
-            .min(free)
+            .min(out.free(entries).saturating_sub(1))
             .max(least);
         Ok((out.claims(lines.wrapping_add(1)), lines))
     }
@@ -191,13 +186,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     #[inline(never)]
     fn find_room(&self, to: Rank, out: &Outbox, least: u32) -> Result<(), Refusal> {
         let at = self.head_at(to)?;
-        let word = self.machine().load_u32(at);
+        let word = self.base.machine.load_u32(at);
         out.hears_counts(word);
-        let is_full = !out.has_room(least, self.layout().ring().entries());
+        let is_full = out.free(self.base.layout.ring.entries()) <= least;
         if point!(ROOM "P3: no line is written over before it is taken":
             "mapped.pairs.room", is_full; else false)
         {
-            self.base.polled().note(at, word);
+            self.base.polled.note(at, word);
             return Err(Refusal::Full(to));
         }
         Ok(())
@@ -205,8 +200,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
 
     /// The word in which `to` tells this rank how far its ring was taken and placed.
     fn head_at(&self, to: Rank) -> Result<Address, Refusal> {
-        let number = self.base.ring_number(self.base.rank());
-        Ok(self.layout().head(self.base.rings_of(to)?, number))
+        let number = self.base.rank().get().into();
+        Ok(self.base.layout.head(self.base.rings_of(to)?, number))
     }
 
     /// `Ok` if the data in flight to `to`, until `ticket`, are in place, as their owner has told.
@@ -244,7 +239,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             };
             self.store_entry(to, (ticket, ticket.wrapping_add(1)), asks, &[])?;
             // The load of `head` may be late, and bring the answer already: look once more.
-            self.base.polled().note_unknown();
+            self.base.polled.note_unknown();
         }
         Ok(())
     }
@@ -254,9 +249,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// Takes the next notification of `source`, if there is one.
     #[inline]
     pub(crate) fn take_lines(&self, rings: Region, source: Rank, inbox: &Inbox) -> Option<u32> {
-        let number = self.base.ring_number(source);
+        let number = source.get().into();
         // Each turn takes a line at least.
-        for _ in 0..self.layout().ring().entries() {
+        for _ in 0..self.base.layout.ring.entries() {
             let head = if inbox.has_read_ahead() {
                 // Its words are looked at again, as those of an entry that has just come: I4.
                 Head::unpack(&self.look_line(rings, number, inbox.next())?).0
@@ -264,7 +259,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
                 self.read_entry(rings, number, inbox)?
             };
             inbox.takes(head.lines().wrapping_add(1));
-            if inbox.untold() >= due(self.layout().ring().entries()) {
+            if inbox.untold() >= due(self.base.layout.ring.entries()) {
                 self.tell_counts(rings, number, inbox);
             }
             if !head.part {
@@ -272,14 +267,14 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             }
         }
         // There may be more.
-        self.base.polled().note_unknown();
+        self.base.polled.note_unknown();
         None
     }
 
     /// Reads all entries of a ring that have come, taken or not. Each finds its room: what is not
     /// taken stays in the ring.
     pub(crate) fn read_ring(&self, rings: Region, number: u32, inbox: &Inbox) {
-        for _ in 0..self.layout().ring().entries() {
+        for _ in 0..self.base.layout.ring.entries() {
             if self.read_entry(rings, number, inbox).is_none() {
                 return;
             }
@@ -362,16 +357,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
 
     /// The line of `ticket`, if all of it has come, as it was before it was sealed.
     fn look_line(&self, rings: Region, number: u32, ticket: u32) -> Option<Line> {
-        let phase = phase(self.layout().lap(ticket));
-        let at = self.layout().entry(rings, number, ticket, Self::ENTRY);
+        let phase = self.base.layout.phase(ticket);
+        let at = self.base.layout.entry(rings, number, ticket, Self::ENTRY);
         let mut line = [[0; 4]; WORDS];
         // Where a line takes no longer than a word, all of it is loaded with the first word.
-        let at_once = self.machine().loads_lines(at.region);
+        let at_once = self.base.machine.loads_lines(at.region);
         let load = || {
             if at_once {
-                self.machine().load_bytes(at, line.as_flattened_mut());
+                self.base.machine.load_bytes(at, line.as_flattened_mut());
             } else {
-                line[0] = self.machine().load_u32(at).to_le_bytes();
+                line[0] = self.base.machine.load_u32(at).to_le_bytes();
             }
             u32::from_le_bytes(line[0])
         };
@@ -385,7 +380,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
         if let (false, [_, others @ ..]) = (at_once, &mut line) {
             let others = others.as_flattened_mut();
-            self.machine().load_bytes(at.plus(4), others);
+            self.base.machine.load_bytes(at.plus(4), others);
         }
         for (number, word) in (0..).zip(line.map(u32::from_le_bytes)) {
             if point!(CHECK "a line may arrive in pieces":
@@ -393,7 +388,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             {
                 // Not here yet: it is what a waiting loop looks at.
                 self.base
-                    .polled()
+                    .polled
                     .note(at.plus(u32::wrapping_mul(number, 4)), word);
                 return None;
             }
@@ -405,8 +400,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     pub(crate) fn tell_counts(&self, rings: Region, number: u32, inbox: &Inbox) {
         let word = inbox.tells(self.deferred.owes(number));
         // No drain is needed: I4.
-        self.machine()
-            .store_u32(self.layout().head(rings, number), word);
+        self.base
+            .machine
+            .store_u32(self.base.layout.head(rings, number), word);
     }
 
     /// Places what is kept, and tells the producers.
@@ -435,7 +431,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             return;
         }
         point!(PLACE "a flush waits for it": "mapped.pairs.idle", self.place_kept(Kept::Pieces));
-        let half = self.layout().ring().entries().wrapping_shr(1).max(1);
+        let half = self.base.layout.ring.entries().wrapping_shr(1).max(1);
         let sender = self.sender.get();
         if let Some(Peer { inbox, .. }) = self.peers.get(sender.index())
             && inbox.untold() >= half

@@ -38,7 +38,7 @@ pub(crate) struct Outbox {
     /// As far as the peer was known to have taken it.
     credit: Cell<u32>,
     /// Data that have left, and are not known to be in place.
-    flight: Flight,
+    pub(crate) flight: Flight,
     /// Data in lines of their own have left, and the peer was not asked to place them.
     asks: Cell<bool>,
     /// While data are in flight: something of the peer was taken since: see
@@ -62,20 +62,15 @@ impl Outbox {
         entries.saturating_sub(self.sent.get().wrapping_sub(self.credit.get()))
     }
 
-    /// True if there is room for `lines` and one more.
-    pub(crate) fn has_room(&self, lines: u32, entries: u32) -> bool {
-        let last = self.sent.get().wrapping_add(lines);
-        (last.wrapping_sub(self.credit.get()) as i32) < entries as i32
-    }
-
     /// The peer has said this: see [`counts`].
     pub(crate) fn hears_counts(&self, word: u32) {
         let (taken, _) = tickets(word, self.sent.get());
         self.credit.set(taken);
     }
 
-    /// Claims `lines`: the ticket of the first.
+    /// Claims `lines`, all but the first for data alone: the ticket of the first.
     pub(crate) fn claims(&self, lines: u32) -> u32 {
+        self.asks.set(self.asks.get() || lines > 1);
         let ticket = self.sent.get();
         self.sent.set(ticket.wrapping_add(lines));
         ticket
@@ -84,23 +79,6 @@ impl Outbox {
     /// True if all that was sent was taken, of a ring that this rank sends to itself.
     pub(crate) fn is_all_taken(&self, inbox: &Inbox) -> bool {
         self.sent == inbox.taken
-    }
-
-    /// Data for these bytes leave, in an entry before ticket `after`, and perhaps in `lines` of
-    /// their own. True if no others are in flight.
-    pub(crate) fn leaves(&self, after: u32, (start, end): (u32, u32), lines: u32) -> bool {
-        self.asks.set(self.asks.get() || lines > 0);
-        self.flight.leaves(after, start, end)
-    }
-
-    /// The ticket after the last data in flight, if any are.
-    pub(crate) fn in_flight(&self) -> Option<u32> {
-        self.flight.ticket()
-    }
-
-    /// True if data for some of these bytes may be in flight.
-    pub(crate) fn has_in_flight(&self, start: u32, end: u32) -> bool {
-        self.flight.has(start, end)
     }
 
     /// True if the data before `ticket` are in place, as the peer has said: see [`counts`].

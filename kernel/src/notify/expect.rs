@@ -90,7 +90,7 @@ impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
     }
 
     fn request(&self, lines: Lines, tag: TagFilter) -> Result<Request<'_, L>, Error> {
-        let max = self.core.world.limits().tag;
+        let max = self.core.world.limits.tag;
         let (tag, any_tag) = match tag {
             TagFilter::Any => (Tag(0), ANY_TAG),
             TagFilter::Tag(tag) if tag.0 <= max => (tag, 0),
@@ -252,7 +252,7 @@ impl<L: Link> Request<'_, L> {
         match source.into() {
             Source::Any => self.start |= ANY_SOURCE,
             Source::Rank(source) => {
-                let (world, limits) = (self.world, self.world.limits());
+                let (world, limits) = (self.world, self.world.limits);
                 world.check_rank(source)?;
                 self.wanted = limits.pack(Notification {
                     source,

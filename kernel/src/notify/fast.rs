@@ -41,7 +41,7 @@ pub(crate) fn put_notify<T: Pod, L: Link>(
         return false;
     };
     let (link, bytes) = (core.world.link(), bytemuck::cast_slice(data));
-    tag.0 <= core.world.limits().tag && link.fast_put(to, place, bytes, core.immediate | tag.0)
+    tag.0 <= core.world.limits.tag && link.fast_put(to, place, bytes, core.immediate | tag.0)
 }
 
 /// The first place for the closed lines of a request, if it may take that.

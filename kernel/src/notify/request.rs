@@ -104,7 +104,7 @@ impl<'r, L: Link> Request<'r, L> {
         Self {
             core,
             world: core.world,
-            wanted: core.world.limits().pack(wanted),
+            wanted: core.world.limits.pack(wanted),
             start: start | ANY_SOURCE | any_tag,
             end,
             expected: 1,
@@ -398,7 +398,7 @@ impl<'r, L: Link> Request<'r, L> {
     /// Whose they are; none if anybody's.
     fn source(&self) -> Option<Rank> {
         (self.start & ANY_SOURCE == 0)
-            .then(|| self.world.limits().unpack(self.wanted & !STARTED).source)
+            .then(|| self.world.limits.unpack(self.wanted & !STARTED).source)
     }
 
     /// The world that made it.

@@ -112,7 +112,8 @@ impl<'w, L: Link> World<'w, L> {
         called!(self);
         let Options { strategy, model } = options.into();
         let prepare = || self.prepare::<T, S>(len, size_of::<T>(), strategy, model);
-        let offer = |window: &Window<'w, T, L, S>| window.offer(size_of::<T>(), window.core.bytes);
+        let offer =
+            |window: &Window<'w, T, L, S>| window.offer(size_of::<T>(), window.core.own.bytes);
         Making::same(self, prepare, offer, Window::WAYS)
     }
 
@@ -182,7 +183,7 @@ impl<'w, L: Link> World<'w, L> {
 
     /// The number of a window that there is not.
     pub(super) fn unused_window(&self) -> Result<u16, Error> {
-        let max = self.limits().windows;
+        let max = self.limits.windows;
         let id = self.windows.get().trailing_ones() as u16;
         if id < max {
             Ok(id)
@@ -197,14 +198,14 @@ impl<'w, L: Link> World<'w, L> {
         self.discard_counters(&core.counters);
         self.link().withdraw(core.cells);
         match core.pieces {
-            Pieces::Same => self.link().withdraw(core.key),
+            Pieces::Same => self.link().withdraw(core.own.key),
             Pieces::Table { words, claimed } => {
                 self.arena.give_back(words);
                 claimed.set(false);
             }
             Pieces::Attached { words, .. } => {
                 self.arena.give_back(words);
-                self.link().withdraw(core.key);
+                self.link().withdraw(core.own.key);
             }
         }
         self.windows.set(self.windows.get() & !bit(core.id));
@@ -237,7 +238,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         digest([
             element,
             bytes,
-            core.key.get(),
+            core.own.key.get(),
             core.cells.get(),
             sync.offer(),
             core.model as u32,
@@ -352,7 +353,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         if let Pieces::Table { .. } = core.pieces {
             let link = core.world.link();
             point!(REFRESH "its owner reads what peers have put":
-                "window.free.refresh", link.refresh(core.key, core.base, core.bytes)?);
+                "window.free.refresh", link.refresh(core.own.key, core.own.base, core.own.bytes)?);
         }
         Ok(())
     }

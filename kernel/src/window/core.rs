@@ -40,13 +40,8 @@ pub struct Core<'w, L> {
     // Fields that the end of a request touches lie together: see `notify/request`.
     pub(crate) world: &'w World<'w, L>,
     pub(crate) pieces: Pieces<'w>,
-    pub(crate) key: Key,
-    /// Where this rank's piece begins in the key's memory, in bytes; a multiple of the line.
-    pub(crate) base: u32,
-    /// Length of this rank's piece, in bytes.
-    pub(crate) bytes: u32,
-    /// Bytes between two indices of this rank's piece.
-    pub(crate) unit: u32,
+    /// This rank's piece.
+    pub(crate) own: Piece,
     pub(crate) model: Model,
     /// Short data of notified puts may travel with their notifications.
     pub(crate) inline: Cell<bool>,
@@ -91,8 +86,11 @@ pub(crate) enum Pieces<'w> {
 #[derive(Copy, Clone, Debug)]
 pub struct Piece {
     pub(crate) key: Key,
+    /// Where it begins in the key's memory, in bytes; a multiple of the line.
     pub(crate) base: u32,
+    /// Its length in bytes.
     pub(crate) bytes: u32,
+    /// Bytes between two indices.
     pub(crate) unit: u32,
 }
 
@@ -135,7 +133,7 @@ impl<'w, L: Link> Core<'w, L> {
     pub(crate) fn new(
         world: &'w World<'w, L>,
         id: u16,
-        piece: Piece,
+        own: Piece,
         pieces: Pieces<'w>,
         cells: Key,
         model: Model,
@@ -144,10 +142,7 @@ impl<'w, L: Link> Core<'w, L> {
         Self {
             world,
             id,
-            key: piece.key,
-            base: piece.base,
-            bytes: piece.bytes,
-            unit: piece.unit,
+            own,
             pieces,
             cells,
             model,
@@ -155,7 +150,7 @@ impl<'w, L: Link> Core<'w, L> {
             exposure_open: Cell::new(false),
             exposed: Cell::new(Lines { start: 0, end: 0 }),
             abandoned: Cell::new(false),
-            immediate: world.limits().pack(Notification {
+            immediate: world.limits.pack(Notification {
                 source: world.rank(),
                 window: id,
                 tag: Tag(0),
@@ -176,25 +171,15 @@ impl<'w, L: Link> Core<'w, L> {
         }
     }
 
-    /// This rank's piece.
-    pub(crate) fn own(&self) -> Piece {
-        Piece {
-            key: self.key,
-            base: self.base,
-            bytes: self.bytes,
-            unit: self.unit,
-        }
-    }
-
     /// `rank`'s piece.
     #[inline]
     pub(crate) fn piece(&self, rank: Rank) -> Result<Piece, Error> {
         self.world.check_rank(rank)?;
         let Pieces::Table { words, .. } = self.pieces else {
-            return Ok(self.own());
+            return Ok(self.own);
         };
         let (rows, _) = words.as_chunks::<TABLE>();
-        Ok(rows.get(rank.index()).map_or(self.own(), |row| {
+        Ok(rows.get(rank.index()).map_or(self.own, |row| {
             let [key, base, bytes, unit] = row;
             Piece {
                 key: Key::new(key.get()),
@@ -207,7 +192,7 @@ impl<'w, L: Link> Core<'w, L> {
 
     /// The immediate that tells `tag`.
     pub(crate) fn check_tag(&self, tag: Tag) -> Result<u32, Error> {
-        let max = self.world.limits().tag;
+        let max = self.world.limits.tag;
         if tag.0 > max {
             return Err(Error::TagTooLarge { max });
         }
@@ -216,7 +201,7 @@ impl<'w, L: Link> Core<'w, L> {
 
     /// Offset of `count` elements of this rank's piece from `index` on.
     pub(crate) fn offset<T>(&self, index: usize, count: usize) -> Result<u32, Error> {
-        self.own().inside::<T>(index, count)
+        self.own.inside::<T>(index, count)
     }
 
     /// Where `count` elements of `rank`'s piece lie, from `index` on.
@@ -258,7 +243,7 @@ impl<'w, L: Link> Core<'w, L> {
     pub(crate) fn publish(&self, lines: Lines) -> Result<(), Error> {
         if !Self::CACHES {
             // Nothing is to be written back. In windows of both models, what is left is the order.
-            return Ok(self.world.link().publish(self.key, 0, 0)?);
+            return Ok(self.world.link().publish(self.own.key, 0, 0)?);
         }
         let (world, link) = (self.world, self.world.link());
         let publish = |(key, Lines { start, end }): (Key, Lines)| {
@@ -298,7 +283,7 @@ impl<'w, L: Link> Core<'w, L> {
             }
             _ => (&[][..], 0),
         };
-        let own = (regions == 0).then_some((self.key, lines));
+        let own = (regions == 0).then_some((self.own.key, lines));
         let (rows, _) = words.as_chunks::<ATTACHED>();
         let attached = rows.iter().take(regions).map(|[key, bytes, _]| {
             let end = bytes.get();
@@ -313,8 +298,8 @@ impl<'w, L: Link> Core<'w, L> {
         match self.pieces {
             Pieces::Attached { .. } => EVERYTHING,
             _ => Lines {
-                start: self.base,
-                end: self.base.saturating_add(self.bytes),
+                start: self.own.base,
+                end: self.own.base.saturating_add(self.own.bytes),
             },
         }
     }
@@ -336,21 +321,16 @@ impl<'w, L: Link> Core<'w, L> {
 }
 
 impl Piece {
-    /// Offset of `count` elements from `index` on, which lie one after the other; none if they do
-    /// not lie inside.
+    /// Offset of `count` elements from `index` on, which lie one after the other.
     #[inline]
-    pub(crate) fn fit<T>(self, index: usize, count: usize) -> Option<u32> {
+    pub(crate) fn inside<T>(self, index: usize, count: usize) -> Result<u32, Error> {
         let size = (count as u64).saturating_mul(size_of::<T>() as u64);
         let start = (index as u64).saturating_mul(self.unit.into());
+        if start.saturating_add(size) > self.bytes.into() {
+            return Err(self.outside::<T>(index as u64, count as u64));
+        }
         // Not above the piece's size, which fits u32.
-        let fits = start.saturating_add(size) <= self.bytes.into();
-        fits.then(|| self.base.saturating_add(start as u32))
-    }
-
-    /// Offset of `count` elements from `index` on, which lie one after the other.
-    pub(crate) fn inside<T>(self, index: usize, count: usize) -> Result<u32, Error> {
-        let outside = || self.outside::<T>(index as u64, count as u64);
-        self.fit::<T>(index, count).ok_or_else(outside)
+        Ok(self.base.saturating_add(start as u32))
     }
 
     /// The error of `count` elements from `index` on.

@@ -106,7 +106,7 @@ impl<'w, L: Link> World<'w, L> {
                 base,
                 bytes,
                 unit,
-            } = core.own();
+            } = core.own;
             // Not 0.
             let model = (core.model as u32).saturating_add(1);
             let kind = model.wrapping_shl(u16::BITS) | u32::from(core.id);

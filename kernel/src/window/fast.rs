@@ -47,7 +47,7 @@ pub(crate) fn place<T, L: Link>(
     if !matches!(core.pieces, Pieces::Same) || rank.get() >= core.world.size() {
         return None;
     }
-    Some((core.key, core.own().fit::<T>(index, count)?))
+    Some((core.own.key, core.own.inside::<T>(index, count).ok()?))
 }
 
 /// Loads element `index` of this rank's piece.
@@ -56,10 +56,10 @@ pub(crate) fn read<T: Pod, L: Link>(core: &Core<'_, L>, index: usize) -> Option<
     if !L::FAST || core.model != Model::Separate {
         return None;
     }
-    let offset = core.own().fit::<T>(index, 1)?;
+    let offset = core.own.inside::<T>(index, 1).ok()?;
     let mut value = T::zeroed();
     let bytes = bytemuck::bytes_of_mut(&mut value);
-    let read = core.world.link().read_local(core.key, offset, bytes);
+    let read = core.world.link().read_local(core.own.key, offset, bytes);
     read.is_ok().then_some(value)
 }
 

@@ -75,13 +75,13 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
         let core = &self.window.core;
         let (world, bytes) = (core.world, bytemuck::cast_slice_mut(into));
         match core.model {
-            Model::Separate => Ok(world.link().read_local(core.key, offset, bytes)?),
+            Model::Separate => Ok(world.link().read_local(core.own.key, offset, bytes)?),
             Model::Unified => {
                 let me = world.rank();
                 world.note_poll()?;
                 world
                     .wait()
-                    .ask(|op| world.link().get(me, core.key, offset, bytes, op))
+                    .ask(|op| world.link().get(me, core.own.key, offset, bytes, op))
             }
         }
     }
@@ -101,10 +101,10 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
             return Err(Error::Exposed);
         }
         match core.model {
-            Model::Separate => Ok(world.link().write_local(core.key, offset, bytes)?),
+            Model::Separate => Ok(world.link().write_local(core.own.key, offset, bytes)?),
             Model::Unified => world
                 .wait()
-                .retry(|| world.link().put(world.rank(), core.key, offset, bytes)),
+                .retry(|| world.link().put(world.rank(), core.own.key, offset, bytes)),
         }
     }
 }

@@ -106,7 +106,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Indices of this rank's piece at which an element lies. The same on all ranks, unless the
     /// window is created.
     pub fn len(&self) -> usize {
-        self.core.own().len::<T>()
+        self.core.own.len::<T>()
     }
 
     /// True if this rank's piece has no elements.

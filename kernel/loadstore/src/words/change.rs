@@ -13,9 +13,9 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// bytes.
     #[inline(always)]
     pub(crate) fn change_short(&self, at: Address, amo: Amo) -> Option<u32> {
-        let native = |operation| A::atomic(self.machine(), at, operation);
+        let native = |operation| A::atomic(&self.machine, at, operation);
         match amo {
-            Amo::Read => Some(self.machine().load_u32(at)),
+            Amo::Read => Some(self.machine.load_u32(at)),
             Amo::Add(value) => native(Amo::Add(value as u32)),
             Amo::Or(value) => native(Amo::Or(value as u32)),
             Amo::Swap(value) => native(Amo::Swap(value as u32)),
@@ -32,7 +32,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     pub(crate) fn change_long(&self, at: Address, amo: Amo) -> Option<u64> {
         match amo {
             Amo::And(_) | Amo::Xor(_) => None,
-            one => A::atomic_long(self.machine(), at, one),
+            one => A::atomic_long(&self.machine, at, one),
         }
     }
 
@@ -43,9 +43,9 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         at: Address,
         new: impl FnMut(u32) -> u32,
     ) -> Result<u32, Refusal> {
-        let old = self.machine().load_u32(at);
+        let old = self.machine.load_u32(at);
         self.exchange_until(to, old, new, |expected, new| {
-            A::atomic(self.machine(), at, Amo::CompareSwap { expected, new })
+            A::atomic(&self.machine, at, Amo::CompareSwap { expected, new })
         })
     }
 
@@ -56,9 +56,9 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         at: Address,
         new: impl FnMut(u64) -> u64,
     ) -> Result<u64, Refusal> {
-        let old = A::atomic_long(self.machine(), at, Amo::Read);
+        let old = A::atomic_long(&self.machine, at, Amo::Read);
         self.exchange_until(to, old.unwrap_or_default(), new, |expected, new| {
-            A::atomic_long(self.machine(), at, Amo::CompareSwap { expected, new })
+            A::atomic_long(&self.machine, at, Amo::CompareSwap { expected, new })
         })
     }
 
@@ -81,7 +81,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
                 None => break,
             }
         }
-        self.polled().note_unknown();
+        self.polled.note_unknown();
         // Others were quicker each time.
         Err(Refusal::Locked(to))
     }

@@ -11,15 +11,15 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     pub fn lock(&self, owner: Rank, site: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
         let core = CoreId::new(owner.get());
         let held = point!(ORDER "the acquire comes after the lock": "mapped.lock.take<acquire", {
-            let held = lock_point!(site, self.machine().try_lock(core));
+            let held = lock_point!(site, self.machine.try_lock(core));
             if held.is_some() {
                 point!(ACQUIRE "words are not loaded earlier than the lock was taken":
-                    "mapped.lock.acquire", self.machine().acquire());
+                    "mapped.lock.acquire", self.machine.acquire());
             }
             held
         }; else self.acquired_before_lock(core, site));
         held.ok_or_else(|| {
-            self.polled().note_unknown();
+            self.polled.note_unknown();
             Refusal::Locked(owner)
         })
     }
@@ -29,7 +29,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         // `retire` and `post` also promise that what came before is ordered before what comes
         // after; this is where it is.
         order!("the next holder loads what this one stored": "mapped.unlock.drain<release",
-            point!(drain, self.machine().drain()),
+            point!(drain, self.machine.drain()),
             drop(held));
     }
 }

@@ -10,14 +10,14 @@ use crate::{Atomics, Base};
 impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// Loads a word that a waiting loop looks at.
     pub fn poll(&self, at: Address) -> u32 {
-        let value = self.machine().load_u32(at);
-        self.polled().note(at, value);
+        let value = self.machine.load_u32(at);
+        self.polled.note(at, value);
         value
     }
 
     /// The same of the aligned 8 bytes at `at`, if the machine loads them as a whole.
     pub(crate) fn poll_long(&self, at: Address) -> Option<u64> {
-        let value = A::atomic_long(self.machine(), at, Amo::Read)?;
+        let value = A::atomic_long(&self.machine, at, Amo::Read)?;
         self.note(at, value);
         Some(value)
     }
@@ -31,9 +31,9 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
             )
         };
         if V::WIDE {
-            V::low(A::atomic_long(self.machine(), at, Amo::Read).unwrap_or_default())
+            V::low(A::atomic_long(&self.machine, at, Amo::Read).unwrap_or_default())
         } else {
-            self.machine().load_u32(at).into()
+            self.machine.load_u32(at).into()
         }
     }
 
@@ -41,17 +41,17 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     pub(super) fn note<V: Word>(&self, at: Address, seen: V) {
         let (low, high) = halves(seen);
         if V::WIDE {
-            self.polled().note(at.plus(4), high);
+            self.polled.note(at.plus(4), high);
         }
-        self.polled().note(at, low);
+        self.polled.note(at, low);
     }
 
     /// Notes that the number at `at` was `seen`, which is what was waited for.
     fn note_arrived<V: Word>(&self, at: Address, seen: V) {
         let (low, high) = halves(seen);
-        self.polled().note_arrived(at, low);
+        self.polled.note_arrived(at, low);
         if V::WIDE {
-            self.polled().note_arrived(at.plus(4), high);
+            self.polled.note_arrived(at.plus(4), high);
         }
     }
 
@@ -60,7 +60,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     #[inline]
     pub fn looked(&self) {
         point!(POLL "it does not sleep while other bytes change":
-            "mapped.poll.looked", self.polled().looked());
+            "mapped.poll.looked", self.polled.looked());
     }
 
     /// [`poll`](Self::poll), and acquires if what was waited for has `arrived`: what the word
@@ -71,7 +71,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         arrived: impl FnOnce(u32) -> bool,
         sites: [Site; 2],
     ) -> u32 {
-        self.poll_with(|| self.machine().load_u32(at), at, arrived, sites)
+        self.poll_with(|| self.machine.load_u32(at), at, arrived, sites)
     }
 
     /// [`poll_for`](Self::poll_for) of the number at `at`, which `load` loads.
@@ -87,7 +87,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
             let arrived = arrived(value);
             if arrived {
                 self.note_arrived(at, value);
-                point!(acquire, self.machine().acquire());
+                point!(acquire, self.machine.acquire());
             } else {
                 self.note(at, value);
             }

@@ -122,7 +122,7 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
         let bits = self.base().poll_for(at, |bits| bits != 0, sites);
         // Another one's bit may be waited for, though some are there.
         if bits != 0 {
-            self.base().polled().note(at, bits);
+            self.base().polled.note(at, bits);
         }
         bits
     }

@@ -108,13 +108,9 @@ impl Polled {
         self.looked.set(true);
     }
 
-    /// The notes do not matter any more.
-    pub fn forget(&self) {
-        self.count.set(0);
-    }
-
-    /// A loop begins that polls all it waits for.
+    /// A loop begins that polls all it waits for: earlier notes do not matter.
     pub fn begin(&self) {
+        self.count.set(0);
         self.looked.set(false);
     }
 
@@ -189,7 +185,7 @@ mod tests {
             polled.begin();
             assert_eq!(relaxed(3, bells).len(), 3 + bells);
             polled.note(watch(9, 1).at, 1);
-            polled.forget();
+            polled.begin();
             assert_eq!(relaxed(0, bells).len(), bells);
         }
     }

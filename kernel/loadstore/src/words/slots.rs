@@ -78,7 +78,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             (Region::message_buffer(owner), words, size)
         } else {
             let base = if slot.0 < SLOTS {
-                self.base().layout().slots
+                self.base().layout.slots
             } else {
                 0
             };
@@ -187,7 +187,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         for slot in 0..SLOTS {
             let offset = self
                 .base()
-                .layout()
+                .layout
                 .slots
                 .saturating_add(slot.saturating_mul(4));
             self.machine().store_u32(self.base().own(offset), FIRST);

@@ -12,13 +12,13 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         core: CoreId,
         site: Site,
     ) -> Option<Guard<Held<'_, M>>> {
-        self.machine().acquire();
-        lock_point!(site, self.machine().try_lock(core))
+        self.machine.acquire();
+        lock_point!(site, self.machine.try_lock(core))
     }
 
     /// Acquires, and then loads the word: anything may arrive in between.
     pub(super) fn acquired_before_load<V: Word>(&self, load: impl FnOnce() -> V, at: Address) -> V {
-        self.machine().acquire();
+        self.machine.acquire();
         let value = load();
         self.note(at, value);
         value

@@ -96,7 +96,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         let (offset, width) = (self.directory.offset(field), Directory::width(field));
         world
             .wait()
-            .ask(|op| world.link().amo(rank, core.key, offset, amo, width, op))
+            .ask(|op| world.link().amo(rank, core.own.key, offset, amo, width, op))
     }
 
     /// Changes a cell of this rank.
@@ -123,7 +123,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         let (offset, width) = (self.directory.offset(field), Directory::width(field));
         let old = world
             .wait()
-            .retry(|| world.link().amo(rank, core.key, offset, amo, width, op));
+            .retry(|| world.link().amo(rank, core.own.key, offset, amo, width, op));
         // BUDGET: it may have had its effect.
         let begun = matches!(old, Err(Error::Timeout(_))) && op.is_under_way();
         self.begun.set(begun.then_some(change));
@@ -176,7 +176,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         let offset = self.directory.offset(Field::Told);
         world.wait().ask(|op| {
             let changed = |told| told != seen;
-            world.link().watch(core.key, offset, changed, op)
+            world.link().watch(core.own.key, offset, changed, op)
         })
     }
 }

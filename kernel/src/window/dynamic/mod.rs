@@ -299,7 +299,7 @@ impl<'w, L: Link> World<'w, L> {
         };
         window.core.pieces = Pieces::Attached { words, regions };
         // Its memory is the directory; peers have no piece.
-        window.core.bytes = 0;
+        window.core.own.bytes = 0;
         let (attached, rest) = words.split_at_checked(own).unwrap_or((words, &[]));
         let (to_tell, kept) = rest.split_at_checked(ranks).unwrap_or((rest, &[]));
         for [_, _, number] in attached.as_chunks::<ATTACHED>().0 {
