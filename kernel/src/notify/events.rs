@@ -46,20 +46,14 @@
 //! ```
 //!
 //! # Steps
-//! | call | core | in order | remote accesses |
-//! |---|---|---|---|
-//! | `post` | origin | fence; add 1 to the target's cell | 1 atomic |
-//! | a put with it as notice | origin | put; fence; add 1 | the data, 1 atomic |
-//! | `query` | target | read its cell; less what was taken | none |
-//! | `wait` | target | watch its cell until enough posts are there; take them | none |
-//! | a request | target | as [`WordRequest`], and take them | none |
+//! * `post`, and a put with an event as its notice: as any [word](super::words#steps) that is told.
+//! * `query`, `wait` and requests access no other rank: they read the cell, or watch it.
 //!
 //! [`Window::set_inline`]: crate::Window::set_inline
 //!
 //! # Memory per rank
 //! Shared: 8 bytes per event, in whole lines. Private: 4 bytes per event, or 8. [`Events::free`]
 //! gives all back.
-//!
 
 #![allow(
     clippy::result_large_err,
@@ -249,8 +243,7 @@ impl<'w, L: Link> Events<'w, L> {
     /// nobody waiting.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] where a network does not answer for this rank's
-    /// memory; [`Error::PeerLost`] in one of 64 calls, if a rank is lost.
+    /// Those of [`Window::notify_value`](crate::Window::notify_value).
     ///
     /// # Example
     /// ```

@@ -13,12 +13,8 @@
 //! G2. A request takes posts of an event when it completes, else none: none is lost or taken twice.
 //!
 //! # Steps
-//! | call | core | in order | remote accesses |
-//! |---|---|---|---|
-//! | `start` | target | publish the lines | none |
-//! | `test` | target | watch the word; if it is as it should be, refresh the lines | none |
-//! | `wait` | target | test until complete | none |
-//! | `cancel` | target | refresh the lines | none |
+//! None has remote accesses. `start` publishes the lines; `test` watches the word, and refreshes
+//! the lines if it is as it should be; `wait` tests until then; `cancel` refreshes the lines.
 //!
 //! The life of a request, and the rule for lines, are those of [tag
 //! requests](super#rule-for-cached-lines).
@@ -162,12 +158,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         threshold: u32,
     ) -> Result<WordRequest<'_, 'w, L>, Error> {
         called!(self.core.world);
-        self.word_request(
-            self.lines(range)?,
-            counter.into(),
-            Compare::Ge,
-            threshold.into(),
-        )
+        let (lines, threshold) = (self.lines(range)?, threshold.into());
+        self.word_request(lines, counter.into(), Compare::Ge, threshold)
     }
 
     /// Waits until this rank's `signal` compares with `value` as `compare` says, and gives its
@@ -442,10 +434,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     pub fn free(self) -> Result<(), Unfinished<Self>> {
         called!(self.world);
         if self.started {
-            return Err(Unfinished {
-                handle: self,
-                error: Error::RequestActive,
-            });
+            return Err(Unfinished::with(self)(Error::RequestActive));
         }
         Ok(())
     }

@@ -25,28 +25,18 @@
 //! unsigned numbers.
 //!
 //! # Steps
-//! | call | core | remote accesses |
-//! |---|---|---|
-//! | a notified access | origin | those of the access, and 1 atomic operation |
-//! | `set_num_notify` | all | as [`allgather_with`] of 12 bytes |
-//! | `num_notify` | any | none: looks into its table |
-//! | `notify_value`, `signal_fetch` | target | none: reads the cell |
-//! | `reset_notify_value`, `set_notify_value` | target | none: swaps |
-//!
-//! * A notified access: check the index against the target's number of words; the access; fence;
-//!   change the cell.
-//! * `set_num_notify`: take cells and clear them; tell all ranks where they are, and how many (an
-//!   allgather); give the former cells back.
-//!
-//! An atomic operation over `mapped` is 4 remote accesses (lock, load, store, unlock of the
-//! target's register), or 1 with native ones. The owner's own swap takes its own lock.
+//! | call | core | in order | remote accesses |
+//! |---|---|---|---|
+//! | a notified access | origin | the access; fence; change the cell | its own, 1 atomic |
+//! | `set_num_notify` | all | take new cells, clear and tell them | [`allgather_with`] |
+//! | `num_notify` | any | look into the table | none |
+//! | `notify_value`, `signal_fetch` | target | read the cell | none |
+//! | `reset_notify_value`, `set_notify_value` | target | swap the cell | none |
 //!
 //! # Memory per rank
 //! Shared: 8 bytes per word, in whole lines. Private: 2 machine words per rank of the world (where
 //! its words are, and how many: numbers may differ, so that O(p) it is); nothing before the first
 //! [`Window::set_num_notify`]; twice that during one. [`Window::free`] gives all back.
-//!
-//! Chapter 6 of the guide names the calls of other libraries beside these.
 //!
 //! # Programs that do not compile
 //! Requests of a window borrow it, and [`Window::set_num_notify`] needs it alone: no request waits
@@ -238,9 +228,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Sets this rank's `counter` to `value`. Notifications that arrived before are forgotten.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while this rank's lock is taken or a network
-    /// does not answer: call again to continue. A change that is not continued may have been done,
-    /// before the next change of a counter of this rank.
+    /// Those of [`reset_notify_value`](Self::reset_notify_value).
     ///
     /// # Example
     /// ```
