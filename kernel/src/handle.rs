@@ -4,8 +4,8 @@
 //! steps, and waits for peers. Its `wait_within` stops when a budget has run out, and gives the
 //! handle back. Its `test` does not wait.
 
-/// These three calls. `$finish` does the steps that are not done; `$gives`, if there is one, makes
-/// of the handle what the call gives. Under each name stands what is special there.
+/// The three calls of a handle. `$finish` does the steps that are not done. `$gives`, if there is
+/// one, makes the result from the handle. The docs of a call stand above its name.
 macro_rules! ends {
     (
         impl[$($of:tt)*] $handle:ty,
