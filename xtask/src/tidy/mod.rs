@@ -8,6 +8,7 @@
 //! | `words` | words to avoid, and `# Errors` sections that only point elsewhere |
 //! | `citations` | links, files, keys and labels that must exist |
 //! | `numbers` | numbers beside a checked table that are not in it |
+//! | `shown` | files, cases and tests of `docs/sources.md` that must exist |
 //! | `circles` | no more than two files of a crate need each other in a circle |
 //!
 //! The last one is about the code, not about language.
@@ -19,6 +20,7 @@ mod citations;
 mod numbers;
 mod patterns;
 mod prose;
+mod shown;
 mod width;
 mod words;
 
@@ -133,6 +135,9 @@ impl Tree {
                 citations::check(self, &hardware, file, &prose),
             );
             run(Rule::Sources, citations::sources(self, &prose));
+            if file == shown::FILE {
+                run(Rule::Citations, shown::check(self, &prose));
+            }
             if prose.markdown {
                 run(Rule::Numbers, numbers::check(&prose));
             }
@@ -148,6 +153,14 @@ impl Tree {
         path.is_empty()
             || self.files.contains_key(path)
             || self.files.keys().any(|file| file.starts_with(&inside))
+    }
+
+    /// The texts of the files of this path; directories at its front may be left out.
+    fn ending(&self, path: &str) -> impl Iterator<Item = &str> {
+        let inside = format!("/{path}");
+        let is = move |file: &str| file == path || file.ends_with(&inside);
+        let files = self.files.iter().filter(move |(file, _)| is(file));
+        files.map(|(_, text)| text.as_str())
     }
 
     #[cfg(test)]

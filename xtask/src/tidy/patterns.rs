@@ -58,6 +58,14 @@ patterns! {
     /// Where a label is defined: in bold, or at the beginning of a heading.
     LABEL_BOLD = r"\*\*([A-Z]\d+)\b[^*]*\*\*";
     LABEL_HEADING = r"(?m)^#+ ([A-Z]\d+)\b";
+    /// A code span; a row's number; the name of a case.
+    SPAN = r"`([^`\n]+)`";
+    ROW = r"(?m)^\| *(\d+) *\|";
+    CASE = r"^[a-z]+(?:\.[a-z_0-9]+)+$";
+    /// A macro that lists cases; a case in it; a use with a prefix.
+    FAMILY = r"(?ms)^macro_rules! (\w+) \{\n(.*?)^\}";
+    MEMBER = r#"concat!\("([a-z]+\.)", \$prefix, "(\w+)"\)"#;
+    PREFIX = r#"(\w+)!\(\s*"([a-z.]*)""#;
     /// Notebooks that are not in the repository.
     NOTEBOOK = r"\b(HARDWARE|VERIFICATION|FABRIC|BAREMETAL|DESIGN)\b";
 }
