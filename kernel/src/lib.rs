@@ -4,8 +4,8 @@
 //! Each rank, a core or a process, exposes *windows* of its memory. Other ranks put, get and
 //! accumulate there without the owner's help. Ranks synchronize by *epochs*, or by *notified
 //! accesses*: one message brings the data and tells the target. The library writes caches back and
-//! invalidates them where that is needed. This crate and the link for machines with loads and
-//! stores have no heap and do not panic. The link for networks has a heap, and may panic.
+//! invalidates them where that is needed. This crate and its links do not
+//! panic. They have no heap, but for the link for networks.
 //!
 //! ```text
 //!   rank 0                               rank 1

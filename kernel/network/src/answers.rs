@@ -3,10 +3,12 @@
 //! caller asks for the answer or gives it up. A get brings its bytes to one of a few places in
 //! registered memory.
 
-use alloc::collections::BTreeMap;
-use core::cell::{Cell, RefCell};
+use alloc::vec::Vec;
+use core::cell::Cell;
 
-use flagpost_link::Rank;
+use flagpost_link::{Rank, Refusal};
+
+use crate::lent::{Lent, extend};
 
 /// Places in registered memory for what gets bring.
 pub(crate) const PLACES: usize = 4;
@@ -34,6 +36,8 @@ impl Purpose {
 /// An operation.
 #[derive(Copy, Clone, Debug)]
 struct Begun {
+    /// Its number; 0 if the entry is free.
+    id: u32,
     to: Rank,
     purpose: Purpose,
     /// The former value of the cell, or nothing of interest; none while it is in flight.
@@ -42,6 +46,53 @@ struct Begun {
     next: u32,
     /// How often its place was wanted since it is done.
     wanted: u32,
+}
+
+/// A free entry.
+const FREE: Begun = Begun {
+    id: 0,
+    to: Rank::new(0),
+    purpose: Purpose::Place,
+    answer: None,
+    next: 0,
+    wanted: 0,
+};
+
+/// Entries at first. When all are in use there will be twice as many.
+const ENTRIES: usize = 16;
+
+/// Operations that were begun, each in the entry that the low bits of its number say.
+#[derive(Debug, Default)]
+struct Table(Vec<Begun>);
+
+impl Table {
+    /// The entry of operation `id`, or a free one for it.
+    fn entry(&mut self, id: u32) -> Option<&mut Begun> {
+        let mask = self.0.len().wrapping_sub(1);
+        self.0.get_mut(id as usize & mask)
+    }
+
+    fn get(&mut self, id: u32) -> Option<&mut Begun> {
+        self.entry(id).filter(|begun| id != 0 && begun.id == id)
+    }
+
+    fn take(&mut self, id: u32) -> Option<Begun> {
+        self.get(id).map(|begun| core::mem::replace(begun, FREE))
+    }
+
+    /// Makes room for twice as many. Entries whose numbers differ in the low bits still do.
+    fn grow(&mut self) -> Result<(), Refusal> {
+        let mut more = Self::default();
+        let len = self.0.len().saturating_mul(2).max(ENTRIES);
+        extend(&mut more.0, len, || FREE)?;
+        for begun in self.0.iter().filter(|begun| begun.id != 0) {
+            if let Some(entry) = more.entry(begun.id) {
+                *entry = *begun;
+            }
+        }
+        *self = more;
+        Ok(())
+    }
 }
 
 /// How often a place is wanted before it is taken from a piece that nobody asks for.
@@ -63,7 +114,7 @@ pub(crate) enum Answer {
 /// All operations that were begun, and whose end or answer is still of interest.
 #[derive(Debug)]
 pub(crate) struct Answers {
-    begun: RefCell<BTreeMap<u32, Begun>>,
+    begun: Lent<Table>,
     last: Cell<u32>,
     /// The operation that has each place; 0 if none has.
     places: [Cell<u32>; PLACES],
@@ -72,22 +123,29 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) const fn new() -> Self {
         Self {
-            begun: RefCell::new(BTreeMap::new()),
+            begun: Lent::new(Table(Vec::new())),
             last: Cell::new(0),
             places: [const { Cell::new(0) }; PLACES],
         }
     }
 
-    /// A number for the next operation: not 0, nor that of another.
-    pub(crate) fn next(&self) -> u32 {
-        let begun = self.begun.borrow();
-        loop {
-            let next = self.last.get().wrapping_add(1);
-            self.last.set(next);
-            if next != 0 && !begun.contains_key(&next) {
-                return next;
+    /// A number for the next operation, with a free entry: not 0, nor that of another.
+    ///
+    /// # Errors
+    /// [`Refusal::NoMemory`] if all entries are in use, and the heap has no room for more.
+    pub(crate) fn next(&self) -> Result<u32, Refusal> {
+        self.begun.with(|all| {
+            loop {
+                for _ in 0..all.0.len().saturating_add(1) {
+                    let next = self.last.get().wrapping_add(1);
+                    self.last.set(next);
+                    if next != 0 && all.entry(next).is_some_and(|entry| entry.id == 0) {
+                        return Ok(next);
+                    }
+                }
+                all.grow()?;
             }
-        }
+        })
     }
 
     /// Operation `id` has begun.
@@ -97,26 +155,30 @@ impl Answers {
         {
             owner.set(id);
         }
-        let begun = Begun {
-            to,
-            purpose,
-            answer: None,
-            next: 0,
-            wanted: 0,
-        };
-        self.begun.borrow_mut().insert(id, begun);
+        self.begun.with(|all| {
+            if let Some(entry) = all.entry(id) {
+                *entry = Begun {
+                    id,
+                    to,
+                    purpose,
+                    ..FREE
+                };
+            }
+        });
     }
 
     /// Piece `id` is the next one of the get whose first piece in flight is `first`.
     pub(crate) fn append(&self, first: u32, id: u32) {
-        let (mut all, mut last) = (self.begun.borrow_mut(), first);
-        while let Some(begun) = all.get_mut(&last) {
-            if begun.next == 0 {
-                begun.next = id;
-                return;
+        self.begun.with(|all| {
+            let mut last = first;
+            while let Some(begun) = all.get(last) {
+                if begun.next == 0 {
+                    begun.next = id;
+                    return;
+                }
+                last = begun.next;
             }
-            last = begun.next;
-        }
+        });
     }
 
     /// A place for a piece: one that nobody has; or, after [`PATIENCE`] times without, one whose
@@ -133,34 +195,33 @@ impl Answers {
             .iter()
             .position(|owner| self.is_left(owner.get()))?;
         let id = self.places.get(place)?.take();
-        for begun in self.begun.borrow_mut().values_mut() {
-            if begun.next == id {
-                begun.next = 0;
-            }
-        }
+        self.begun.with(|all| {
+            let before = all.0.iter_mut().filter(|begun| begun.next == id);
+            before.for_each(|begun| begun.next = 0);
+        });
         self.abandon(id);
         Some(place)
     }
 
     /// True if the answer of piece `id` has come long ago. Its place is wanted once more.
     fn is_left(&self, id: u32) -> bool {
-        let mut all = self.begun.borrow_mut();
-        let Some(begun) = all.get_mut(&id).filter(|begun| begun.answer.is_some()) else {
-            return false;
-        };
-        begun.wanted = begun.wanted.saturating_add(1);
-        begun.wanted >= PATIENCE
+        self.begun.with(|all| {
+            let begun = all.get(id).filter(|begun| begun.answer.is_some());
+            begun.is_some_and(|begun| {
+                begun.wanted = begun.wanted.saturating_add(1);
+                begun.wanted >= PATIENCE
+            })
+        })
     }
 
     /// Operation `id` is done, with this answer; or it has failed, and the pieces after it are of
     /// no use. Returns its target.
     pub(crate) fn end(&self, id: u32, answer: Option<u64>) -> Option<Rank> {
-        let (to, wanted) = {
-            let mut all = self.begun.borrow_mut();
-            let begun = all.get_mut(&id)?;
+        let (to, wanted) = self.begun.with(|all| {
+            let begun = all.get(id)?;
             begun.answer = answer;
-            (begun.to, begun.purpose.is_asked_for())
-        };
+            Some((begun.to, begun.purpose.is_asked_for()))
+        })?;
         if answer.is_none() || !wanted {
             self.abandon(self.take(id));
         }
@@ -169,7 +230,7 @@ impl Answers {
 
     /// The answer of operation `id`. Its place stays its own until [`Answers::take`].
     pub(crate) fn of(&self, id: u32) -> Answer {
-        match self.begun.borrow().get(&id) {
+        match self.begun.with(|all| all.get(id).copied()) {
             None => Answer::Gone,
             Some(begun) => match (begun.answer, begun.purpose) {
                 (None, _) => Answer::Waiting,
@@ -182,7 +243,7 @@ impl Answers {
 
     /// The answer was taken. The next piece of the same get, or 0.
     pub(crate) fn take(&self, id: u32) -> u32 {
-        let Some(begun) = self.begun.borrow_mut().remove(&id) else {
+        let Some(begun) = self.begun.with(|all| all.take(id)) else {
             return 0;
         };
         self.leave(begun.purpose);
@@ -200,26 +261,24 @@ impl Answers {
 
     /// The next piece, or 0.
     fn abandon_one(&self, id: u32) -> u32 {
-        if let Some(begun) = self.begun.borrow_mut().get_mut(&id)
-            && begun.answer.is_none()
-        {
+        let next = self.begun.with(|all| {
+            let begun = all.get(id).filter(|begun| begun.answer.is_none())?;
             begun.purpose = match begun.purpose {
                 Purpose::Piece(place) => Purpose::Unwanted(place),
                 Purpose::Cell(_) => Purpose::Place,
                 other => other,
             };
-            return core::mem::take(&mut begun.next);
-        }
-        self.take(id)
+            Some(core::mem::take(&mut begun.next))
+        });
+        next.unwrap_or_else(|| self.take(id))
     }
 
     /// Operations whose answer is kept, or will be when it comes.
     pub(crate) fn unanswered(&self) -> usize {
-        let begun = self.begun.borrow();
-        begun
-            .values()
-            .filter(|begun| begun.purpose.is_asked_for())
-            .count()
+        self.begun.with(|all| {
+            let asked = all.0.iter().filter(|begun| begun.purpose.is_asked_for());
+            asked.count()
+        })
     }
 
     fn leave(&self, purpose: Purpose) {
@@ -237,10 +296,16 @@ mod tests {
 
     const PEER: Rank = Rank::new(1);
 
+    fn is_empty(answers: &Answers) -> bool {
+        answers
+            .begun
+            .with(|all| all.0.iter().all(|begun| begun.id == 0))
+    }
+
     #[test]
     fn answers_wait_until_they_are_taken() {
         let answers = Answers::new();
-        let id = answers.next();
+        let id = answers.next().unwrap();
         answers.begin(id, PEER, Purpose::Cell(Some(7)));
         assert!(matches!(answers.of(id), Answer::Waiting));
         assert_eq!(answers.end(id, Some(8)), Some(PEER));
@@ -254,7 +319,7 @@ mod tests {
     fn what_was_abandoned_is_not_kept() {
         let answers = Answers::new();
         for done_before in [true, false] {
-            let id = answers.next();
+            let id = answers.next().unwrap();
             answers.begin(id, PEER, Purpose::Cell(None));
             if done_before {
                 answers.end(id, Some(8));
@@ -264,7 +329,7 @@ mod tests {
                 assert!(matches!(answers.of(id), Answer::Waiting));
                 assert_eq!(answers.end(id, Some(8)), Some(PEER));
             }
-            assert!(answers.begun.borrow().is_empty());
+            assert!(is_empty(&answers));
         }
     }
 
@@ -272,7 +337,7 @@ mod tests {
     fn the_place_of_what_was_abandoned_is_left_when_it_has_come() {
         let answers = Answers::new();
         for done_before in [true, false] {
-            let (id, place) = (answers.next(), answers.place(false).unwrap());
+            let (id, place) = (answers.next().unwrap(), answers.place(false).unwrap());
             answers.begin(id, PEER, Purpose::Piece(place));
             if done_before {
                 answers.end(id, Some(0));
@@ -282,7 +347,7 @@ mod tests {
                 assert_ne!(answers.place(false), Some(place));
                 assert_eq!(answers.end(id, Some(0)), Some(PEER));
             }
-            assert!(answers.begun.borrow().is_empty());
+            assert!(is_empty(&answers));
             assert_eq!(answers.places[place].get(), 0);
         }
     }
@@ -297,7 +362,7 @@ mod tests {
     fn places_are_taken_from_those_who_do_not_ask() {
         let answers = Answers::new();
         let begin = |place| {
-            let id = answers.next();
+            let id = answers.next().unwrap();
             answers.begin(id, PEER, Purpose::Piece(place));
             id
         };
@@ -318,7 +383,7 @@ mod tests {
     fn pieces_of_one_get_follow_each_other_and_are_gone_together() {
         let answers = Answers::new();
         let begin = || {
-            let (id, place) = (answers.next(), answers.place(false).unwrap());
+            let (id, place) = (answers.next().unwrap(), answers.place(false).unwrap());
             answers.begin(id, PEER, Purpose::Piece(place));
             id
         };
@@ -343,8 +408,35 @@ mod tests {
     #[test]
     fn numbers_wrap_around() {
         let answers = Answers::new();
-        answers.begin(1, PEER, Purpose::Place);
+        let next = || answers.next().unwrap();
+        let kept = next();
+        answers.begin(kept, PEER, Purpose::Place);
         answers.last.set(u32::MAX - 1);
-        assert_eq!([(); 3].map(|()| answers.next()), [u32::MAX, 2, 3]);
+        assert_eq!([(); 3].map(|()| next()), [u32::MAX, 1, 3]);
+        assert_eq!(kept, 2);
+    }
+
+    /// Whatever is kept, numbers have entries of their own, and answers are found by them.
+    #[test]
+    fn the_table_grows_with_what_is_kept() {
+        let answers = Answers::new();
+        let mut kept = Vec::new();
+        for round in 0..1000 {
+            let id = answers.next().unwrap();
+            answers.begin(id, PEER, Purpose::Cell(None));
+            answers.end(id, Some(id.into()));
+            if round % 7 == 0 {
+                kept.push(id);
+            } else {
+                answers.take(id);
+            }
+        }
+        assert_eq!(answers.unanswered(), kept.len());
+        assert_eq!(answers.begun.with(|all| all.0.len()), 256);
+        for id in kept {
+            assert!(matches!(answers.of(id), Answer::Cell(value, None) if value == id.into()));
+            answers.take(id);
+        }
+        assert!(is_empty(&answers));
     }
 }

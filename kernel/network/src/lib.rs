@@ -74,7 +74,8 @@
 //! # Bounds
 //! Besides this memory a link takes some from the heap, which hosts on a network have: 16 bytes per
 //! rank, 4 per slot, 8 per immediate that waits (of each rank 64 at most, or what the link was
-//! started with), and some 40 per operation in flight. An operation whose
+//! started with), and 64 for each of up to twice the most operations in flight. A heap that is
+//! full is a refusal, and no panic; events wait in the network then. An operation whose
 //! [`Op`](flagpost_link::Op) was dropped keeps its answer until the link ends, or, if it is a get,
 //! until the place is needed; one that was [abandoned](flagpost_link::Access::abandon) before keeps
 //! none. The kernel's are abandoned by the handle that is dropped, or the window that is freed; a
@@ -103,6 +104,7 @@ extern crate flagpost_points;
 
 mod answers;
 mod control;
+mod lent;
 mod link;
 mod looks;
 mod operations;

@@ -4,7 +4,7 @@
 //! here.
 
 use alloc::{collections::VecDeque, vec::Vec};
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 
 use flagpost_hal::CoreId;
 use flagpost_hal::fabric::Fabric;
@@ -16,6 +16,7 @@ use flagpost_link::{
 use crate::{
     answers::{Answer, Answers, PLACES},
     control::Said,
+    lent::{Lent, extend},
     looks::Looks,
     pieces::Pieces,
 };
@@ -76,10 +77,10 @@ pub struct Networked<F> {
     pub(crate) answers: Answers,
     pub(crate) peers: Vec<Peer>,
     /// How often each slot was signalled, and which are in use.
-    pub(crate) slots: RefCell<Vec<u32>>,
+    pub(crate) slots: Lent<Vec<u32>>,
     numbers: Heap,
     /// Immediates for the kernel, and who sent them.
-    pub(crate) arrived: RefCell<VecDeque<(Rank, u32)>>,
+    pub(crate) arrived: Lent<VecDeque<(Rank, u32)>>,
     /// Immediates that a rank may send before any is taken.
     pub(crate) credits: u32,
     /// The network has refused credits that a peer must get.
@@ -102,7 +103,8 @@ impl<F: Fabric> Networked<F> {
     /// the network.
     ///
     /// # Errors
-    /// [`Refusal::NoMemory`] if registered memory cannot hold the fixed part for this many ranks.
+    /// [`Refusal::NoMemory`] if registered memory, or the heap, cannot hold the fixed part for this
+    /// many ranks.
     pub fn start(fabric: F) -> Result<Self, Refusal> {
         Self::start_with_queue(fabric, ENTRIES)
     }
@@ -111,8 +113,8 @@ impl<F: Fabric> Networked<F> {
     /// least one. The same on all ranks.
     ///
     /// # Errors
-    /// [`Refusal::NoMemory`] if registered memory cannot hold the fixed part for this many ranks
-    /// and entries.
+    /// [`Refusal::NoMemory`] if registered memory, or the heap, cannot hold the fixed part for this
+    /// many ranks and entries.
     pub fn start_with_queue(fabric: F, entries: u32) -> Result<Self, Refusal> {
         let ranks = u32::from(fabric.cores());
         let size = fabric.memory_size();
@@ -124,14 +126,17 @@ impl<F: Fabric> Networked<F> {
             let missing = first.saturating_sub(size);
             return Err(Refusal::NoMemory { missing });
         }
+        let (mut peers, mut slots) = (Vec::new(), Vec::new());
+        extend(&mut peers, ranks as usize, Peer::default)?;
+        extend(&mut slots, SLOTS as usize, || FIRST)?;
         Ok(Self {
             place,
             memory: Heap::new(first, size, CELL),
             answers: Answers::new(),
-            peers: (0..ranks).map(|_| Peer::default()).collect(),
-            slots: RefCell::new((0..SLOTS).map(|_| FIRST).collect()),
+            peers,
+            slots: Lent::new(slots),
             numbers: Heap::new(SLOTS, MOST_SLOTS, 1),
-            arrived: RefCell::new(VecDeque::new()),
+            arrived: Lent::new(VecDeque::new()),
             credits: entries.max(1),
             owed: Cell::new(false),
             looks: Looks::new(),
@@ -186,10 +191,14 @@ impl<F: Fabric> Networked<F> {
     /// Takes the oldest immediate that has arrived.
     fn take(&self) -> Option<Arrival> {
         // A look at the network costs more than an immediate: one look brings several.
-        if self.arrived.borrow().is_empty() {
-            self.look();
-        }
-        let (from, immediate) = self.arrived.borrow_mut().pop_front()?;
+        let next = self.arrived.with(VecDeque::pop_front);
+        let (from, immediate) = match next {
+            Some(arrived) => arrived,
+            None => {
+                self.look();
+                self.arrived.with(VecDeque::pop_front)?
+            }
+        };
         if !self.is_own(from)
             && let Ok(peer) = self.peer(from)
         {
@@ -240,16 +249,17 @@ impl<F: Fabric> LocalMemory for Networked<F> {
         let first = self.numbers.take(count, Place::Symmetric);
         let first = first.map_err(|full| refusal(full, 4))?;
         let (start, count) = (first as usize, count.max(1) as usize);
-        let mut slots = self.slots.borrow_mut();
-        let end = start.saturating_add(count);
-        if slots.len() < end {
-            slots.resize(end, FIRST);
-        }
-        slots.iter_mut().skip(start).take(count).for_each(|slot| {
-            point!(CLEAR "all signals to former owners were heard before their last barrier":
-                "network.allocate_slots.clear", *slot = FIRST);
-        });
-        Ok(Slot(first))
+        self.slots.with(|slots| {
+            if let Err(refusal) = extend(slots, start.saturating_add(count), || FIRST) {
+                self.numbers.give_back(first);
+                return Err(refusal);
+            }
+            slots.iter_mut().skip(start).take(count).for_each(|slot| {
+                point!(CLEAR "all signals to former owners were heard before their last barrier":
+                    "network.allocate_slots.clear", *slot = FIRST);
+            });
+            Ok(Slot(first))
+        })
     }
 
     fn withdraw(&self, given: impl Into<Given>) {
@@ -442,11 +452,12 @@ impl<F: Fabric> Telling for Networked<F> {
         let at = self.resolve(key, offset, data.len())?;
         let user = Said::User(immediate).pack();
         if self.is_own(to) {
-            if self.arrived.borrow().len() >= self.credits as usize {
+            let waiting = self.arrived.with(|arrived| arrived.len());
+            if waiting >= self.credits as usize || !self.has_room() {
                 return Err(Refusal::Full(to));
             }
             self.fabric.write(at, data);
-            self.arrived.borrow_mut().push_back((to, user));
+            self.keep(to, user);
             return Ok(());
         }
         let full = || peer.sent.get() >= self.credits;
@@ -470,7 +481,7 @@ impl<F: Fabric> Telling for Networked<F> {
 
     fn signal(&self, to: Rank, slot: Slot, _: u32) -> Result<(), Refusal> {
         self.peer(to)?;
-        if slot.0 as usize >= self.slots.borrow().len() {
+        if slot.0 as usize >= self.slots.with(|slots| slots.len()) {
             return Err(Refusal::NoSuchSlot(slot));
         }
         if self.is_own(to) {
@@ -483,8 +494,7 @@ impl<F: Fabric> Telling for Networked<F> {
 
     fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal> {
         let reached = || {
-            let slots = self.slots.borrow();
-            let count = slots.get(slot.0 as usize);
+            let count = self.slots.with(|slots| slots.get(slot.0 as usize).copied());
             let count = count.ok_or(Refusal::NoSuchSlot(slot))?;
             Ok((count.wrapping_sub(FIRST.wrapping_add(value)) as i32) >= 0)
         };

@@ -17,7 +17,7 @@ impl<F: Fabric> Networked<F> {
     /// Posts `work`, whose end an event will tell. Its number.
     pub(crate) fn begin(&self, to: Rank, work: Work<'_>, purpose: Purpose) -> Result<u32, Refusal> {
         let peer = self.peer(to)?;
-        let id = self.answers.next();
+        let id = self.answers.next()?;
         self.looks.mark();
         self.post(to, peer, id, work)?;
         self.answers.begin(id, to, purpose);
@@ -116,9 +116,25 @@ impl<F: Fabric> Networked<F> {
         Ok(())
     }
 
-    /// Takes all events there are.
+    /// True if the heap has room for another immediate.
+    pub(crate) fn has_room(&self) -> bool {
+        self.arrived.with(|arrived| arrived.try_reserve(1).is_ok())
+    }
+
+    /// Keeps an immediate for the kernel. There [is room](Self::has_room).
+    pub(crate) fn keep(&self, from: Rank, immediate: u32) {
+        self.arrived.with(|arrived| {
+            if arrived.len() < arrived.capacity() {
+                arrived.push_back((from, immediate));
+            }
+        });
+    }
+
+    /// Takes all events there are, as long as an immediate finds room.
     pub(crate) fn poll(&self) {
-        while let Some(event) = self.fabric.poll() {
+        while self.has_room()
+            && let Some(event) = self.fabric.poll()
+        {
             self.looks.handled();
             match event {
                 Event::Done { id, value } => self.ended(id, Some(value)),
@@ -172,7 +188,7 @@ impl<F: Fabric> Networked<F> {
 
     pub(crate) fn hear(&self, from: Rank, immediate: u32) {
         match Said::unpack(immediate) {
-            Said::User(immediate) => self.arrived.borrow_mut().push_back((from, immediate)),
+            Said::User(immediate) => self.keep(from, immediate),
             Said::Signal(slot) => self.bump(slot),
             Said::Credits(credits) => {
                 if let Ok(peer) = self.peer(from) {
@@ -183,9 +199,11 @@ impl<F: Fabric> Networked<F> {
     }
 
     pub(crate) fn bump(&self, slot: u32) {
-        if let Some(count) = self.slots.borrow_mut().get_mut(slot as usize) {
-            *count = count.wrapping_add(1);
-        }
+        self.slots.with(|slots| {
+            if let Some(count) = slots.get_mut(slot as usize) {
+                *count = count.wrapping_add(1);
+            }
+        });
     }
 
     /// A rank at which something is in flight: the named one, or any.

@@ -5,29 +5,29 @@
 //! the optimizer has removed what cannot happen, that function must not be asked for:
 //! `cargo xtask ci` builds this and looks.
 //!
-//! Over load/store machines only. `flagpost_network` is left out: it is for hosts, and has a heap.
-//! Each growth of its vectors can end in the allocator's handler, and each borrow of its `RefCell`s
-//! in a panic, both of which the optimizer has to leave in. What the kernel does with a link's
-//! answers is the same over every link, and is looked at here. Left out as well are `fmt::Display`
-//! and `fmt::Debug` of errors: nothing in the library formats.
+//! `flagpost_network` has a heap, of which nothing is known either: any request may fail. Left out
+//! are `fmt::Display` and `fmt::Debug` of errors: nothing in the library formats.
 #![no_std]
 
 mod epochs;
 mod machine;
+mod network;
 mod notify;
 mod windows;
 
 use flagpost::rma::{Bool, Complex, Operation, Placed};
 use flagpost::{
-    Budget, Config, Error, MatchVector, MatchingList, Rank, Rma as _, Session, Tag, VectorLink,
-    World,
+    Budget, Config, Error, Group, Link, MatchVector, MatchingList, Rank, Rma as _, Session, Tag,
+    VectorLink, World,
 };
 use flagpost_coherent::Coherent;
 use flagpost_hal::WithSoftwareLock;
 use flagpost_mapped::{Mapped, MappedNative, Ring};
+use flagpost_network::Networked;
 
 use crate::epochs::{combined, epochs, fences, once, passive};
 use crate::machine::Unknown;
+use crate::network::Net;
 use crate::notify::{counted, notifications};
 use crate::windows::{collectives, created, dynamic};
 
@@ -75,8 +75,20 @@ fn rank() -> Rank {
     Rank::new(any() as u16)
 }
 
-/// Every call of the library.
-fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
+/// Epochs by match vectors.
+fn published<L: VectorLink>(world: &World<'_, L>, group: &Group<'_>) -> Result<(), Error> {
+    epochs(
+        &world.allocate_with::<u64, MatchVector<'_>>(index(), ())?,
+        group,
+    )
+}
+
+/// Every call of the library; and `more`.
+fn everything<L: Link>(
+    link: L,
+    arena: &mut [u32],
+    more: impl FnOnce(&World<'_, L>, &Group<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let config = Config {
         unexpected: any() as u16,
     };
@@ -110,8 +122,7 @@ fn everything<L: VectorLink>(link: L, arena: &mut [u32]) -> Result<(), Error> {
     fences(&words)?;
     let listed = world.allocate_with::<u64, MatchingList<'_>>(index(), any() as u16)?;
     epochs(&listed, &group)?;
-    let published = world.allocate_with::<u64, MatchVector<'_>>(index(), ())?;
-    epochs(&published, &group)?;
+    more(&world, &group)?;
     notifications(&words)?;
     counted(&world)?;
     let odd = world.allocate::<[u8; 3]>(index())?;
@@ -153,20 +164,24 @@ pub unsafe extern "C" fn go(arena: *mut u32, words: usize) -> bool {
     let arena = unsafe { core::slice::from_raw_parts_mut(arena, words) };
     if any() != 0 {
         return Mapped::start(Unknown::<false>, session())
-            .is_ok_and(|link| everything(link, arena).is_ok());
+            .is_ok_and(|link| everything(link, arena, published).is_ok());
+    }
+    if cfg!(feature = "panics") {
+        return false;
     }
     if any() != 0 {
         let link = MappedNative::start_with_ring(Unknown::<false>, session(), Some(ring()));
-        return link.is_ok_and(|link| everything(link, arena).is_ok());
+        return link.is_ok_and(|link| everything(link, arena, published).is_ok());
     }
     if any() != 0 {
         let link = Coherent::start_with_ring(Unknown::<true>, session(), Some(ring()));
-        return link.is_ok_and(|link| everything(link, arena).is_ok());
+        return link.is_ok_and(|link| everything(link, arena, published).is_ok());
     }
-    match WithSoftwareLock::<_>::new(Unknown::<false>) {
-        Some(machine) => {
-            Mapped::start(machine, session()).is_ok_and(|link| everything(link, arena).is_ok())
-        }
-        None => false,
+    if any() != 0 {
+        let link = Networked::start_with_queue(Net, any());
+        return link.is_ok_and(|link| everything(link, arena, |_, _| Ok(())).is_ok());
     }
+    let machine = WithSoftwareLock::<_>::new(Unknown::<false>);
+    let link = machine.map(|machine| Mapped::start(machine, session()));
+    link.is_some_and(|link| link.is_ok_and(|link| everything(link, arena, published).is_ok()))
 }
