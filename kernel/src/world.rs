@@ -146,7 +146,7 @@ impl<'a, L: Link> Starting<'a, L> {
 impl<'a, L: Link> World<'a, L> {
     /// Joins the world: collective over all ranks. Waits until all have joined.
     ///
-    /// `arena` is working memory: `config.unexpected - 1` words, and per window
+    /// `arena` is working memory: `config.unexpected - 2` words, and per window
     /// `2 p + ceil(p / 32)` (with the default strategy).
     ///
     /// # Errors

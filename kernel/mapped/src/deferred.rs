@@ -29,7 +29,7 @@
 //! | tells a rank (signal, cell, put, notification), or gets something | everything |
 //! | notifies the one rank whose data it keeps | the table, just after that |
 //! | writes to a line of which the table has bytes | the table |
-//! | has no room for more, or counts (`MOST_UNPLACED`) that would not tell | everything |
+//! | has no room for more, or has read `MOST_UNPLACED` lines since the last data | everything |
 //!
 //! # Invariants
 //! I1. A line with bytes in the table is not dirty in the owner's cache: the owner's writes place

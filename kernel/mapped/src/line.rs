@@ -11,18 +11,19 @@
 //!   30…0 │ bits 30…0 of the word       │ 24…30: bits 31 of words 0…6; 0…23: below │
 //!        └─────────────────────────────┴──────────────────────────────────────────┘
 //! ```
-//! In the first line of an entry, word 0 is the immediate, word 1 the place of the data, and words
+//! In the first line of an entry, word 0 is the place of the data, word 1 the immediate, and words
 //! 2 to 6 the first `DATA` bytes. Word 7 has the length of the data (bits 0 to 15), and bit 16 if
-//! the entry is a part. A line that follows has `LINE_DATA` bytes: words 0 to 6 and
-//! the three low bytes of word 7.
+//! the entry is a part: then word 1 has data as well. A line that follows has `LINE_DATA` bytes:
+//! words 0 to 6 and the three low bytes of word 7.
 
 use flagpost_loadstore::phase::{WORDS, announcing, immediate};
 
 /// The bytes of a line, by words.
 pub(crate) type Line = [[u8; 4]; WORDS];
 
-/// Bytes of data in the first line of an entry, and in each line that follows.
+/// Bytes of data in the first line of an entry, in that of a part, and in each line that follows.
 pub(crate) const DATA: usize = 20;
+pub(crate) const PART_DATA: usize = 24;
 pub(crate) const LINE_DATA: usize = 31;
 
 /// Most lines that follow the first.
@@ -34,19 +35,21 @@ const TOPS: u32 = 24;
 /// The bit of a part, in the last word.
 const PART: u32 = 1 << 16;
 
-/// How many lines follow the first one of an entry with `len` bytes.
-pub(crate) const fn lines_of(len: usize) -> u32 {
-    len.saturating_sub(DATA).div_ceil(LINE_DATA) as u32
+/// How many lines follow the first one of an entry with `len` bytes, of which that one has `first`.
+pub(crate) const fn lines_of(len: usize, first: usize) -> u32 {
+    len.saturating_sub(first).div_ceil(LINE_DATA) as u32
+}
+
+/// How many bytes an entry has room for, of which its first line has `first`.
+pub(crate) const fn room(first: usize, lines: u32) -> usize {
+    first.saturating_add((lines as usize).saturating_mul(LINE_DATA))
 }
 
 /// The most data that travel in rings of `entries` lines: as many as fit together, or, where a part
 /// and its head leave room for others, any number.
 pub(crate) const fn most_inline(entries: u32) -> usize {
     match entries {
-        0..LEAST_FOR_PARTS => {
-            let lines = entries.saturating_sub(1) as usize;
-            DATA.saturating_add(lines.saturating_mul(LINE_DATA))
-        }
+        0..LEAST_FOR_PARTS => room(DATA, entries.saturating_sub(1)),
         _ => usize::MAX,
     }
 }
@@ -57,7 +60,7 @@ const LEAST_FOR_PARTS: u32 = 8;
 /// An entry but for its data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// 31 bits.
+    /// 31 bits; of a part, none.
     pub(crate) immediate: u32,
     /// Where the data belong, from the start of the memory region.
     pub(crate) place: u32,
@@ -68,13 +71,20 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// How many bytes its first line has.
+    pub(crate) const fn first(&self) -> usize {
+        if self.part { PART_DATA } else { DATA }
+    }
+
     /// The first line of the entry, in a lap of this phase.
     pub(crate) fn pack(&self, data: &[u8], phase: u32) -> Line {
         let mut line = [[0; 4]; WORDS];
-        let [first, place, data_words @ .., rest] = &mut line;
-        *first = self.immediate.to_le_bytes();
+        let [place, words @ .., rest] = &mut line;
         *place = self.place.to_le_bytes();
-        for (to, from) in data_words.as_flattened_mut().iter_mut().zip(data) {
+        let immediate = self.immediate.to_le_bytes();
+        let before = if self.part { &[][..] } else { &immediate };
+        let bytes = words.as_flattened_mut().iter_mut();
+        for (to, from) in bytes.zip(before.iter().chain(data)) {
             *to = *from;
         }
         let part = if self.part { PART } else { 0 };
@@ -84,24 +94,30 @@ impl Head {
 
     /// The head of an entry, and the data of its first line, after [`unseal`].
     pub(crate) fn unpack(line: &Line) -> (Self, &[u8]) {
-        let [first, place, data @ .., rest] = line;
+        let [place, words @ .., rest] = line;
+        let [first, data @ ..] = words;
         let rest = u32::from_le_bytes(*rest);
+        let part = rest & PART != 0;
+        let (told, data) = match part {
+            true => (0, words.as_flattened()),
+            false => (u32::from_le_bytes(*first), data.as_flattened()),
+        };
         let mut head = Self {
-            immediate: immediate(u32::from_le_bytes(*first)),
+            immediate: immediate(told),
             place: u32::from_le_bytes(*place),
             len: (rest & 0xFFFF) as usize,
-            part: rest & PART != 0,
+            part,
         };
         if head.lines() > MOST_LINES {
             // No producer of this library sends as many.
             head.len = 0;
         }
-        (head, data.as_flattened())
+        (head, data)
     }
 
     /// How many lines follow.
     pub(crate) const fn lines(&self) -> u32 {
-        lines_of(self.len)
+        lines_of(self.len, self.first())
     }
 }
 
@@ -182,9 +198,10 @@ mod tests {
                     let line = unseal(pack_line(&data[..len], phase(lap)));
                     assert_eq!(line.as_flattened()[..LINE_DATA], data);
                 }
-                let data = some::<DATA>(pattern);
+                let data = some::<PART_DATA>(pattern);
                 for (len, part) in [(0, false), (1, true), (DATA, false), (1_800, true)] {
                     for (immediate, place) in [(0, 0), (u32::MAX >> 1, u32::MAX), (7, 1 << 31)] {
+                        let immediate = if part { 0 } else { immediate };
                         let head = Head {
                             immediate,
                             place,
@@ -192,7 +209,7 @@ mod tests {
                             part,
                         };
                         let line = unseal(head.pack(&data, phase(lap)));
-                        assert_eq!(Head::unpack(&line), (head, &data[..]));
+                        assert_eq!(Head::unpack(&line), (head, &data[..head.first()]));
                     }
                 }
             }
@@ -214,7 +231,8 @@ mod tests {
     #[test]
     fn lines_are_counted() {
         for (len, lines) in [(0, 0), (20, 0), (21, 1), (51, 1), (52, 2), (4_096, 132)] {
-            assert_eq!(lines_of(len), lines);
+            assert_eq!(lines_of(len, DATA), lines);
+            assert!(room(DATA, lines) >= len);
         }
     }
 }

@@ -22,7 +22,7 @@
 //!     number of lines, where `taken` is what the owner has told.
 //! I2. All words of a line are written on every lap, so each word's phase changes with the lap.
 //! I3. `taken <= seen <= sent`: what is before `seen` was read; its data are kept or in memory.
-//!     `placed <= seen`: the data of entries before `placed` are in memory.
+//!     `placed <= seen`: no entry before `placed` has the newest data that are not in memory.
 //! I4. The owner tells `taken` after it has used each word of the entry: no load of one is later.
 //!
 //! # Steps
@@ -35,8 +35,7 @@
 //! | `flush` | producer | if data are in flight: load `head` until it says that they are placed |
 //!
 //! The owner tells `head` (both counts in one word, `counts`) when it places data or attends, when
-//! three quarters of a ring were taken since, or half of the last sender's and nothing else is to
-//! do.
+//! most of a ring was taken since (`due`), or half of the last sender's and nothing else is to do.
 //!
 //! # Source
 //! [NA] IV-C (a ring of line-sized entries, inline payload). Phases in the words replace a shared
@@ -56,14 +55,37 @@ use crate::{
     LineMail,
     bells::Bells,
     deferred::{Kept, UNIT},
-    line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, lines_of},
+    line::{self, DATA, Head, LINE_DATA, Line, MOST_LINES, PART_DATA, lines_of, room},
     peer::{Inbox, Outbox, Peer},
 };
 
+/// Rings of this many lines and more are long: data come in parts of half of them.
+const LONG: u32 = 64;
+
 /// Lines that are taken of a ring of `entries` until its producer is told: it has enough left to
-/// continue meanwhile.
+/// continue meanwhile. Of a long ring, a part and a little more.
 const fn due(entries: u32) -> u32 {
-    entries.wrapping_sub(entries.wrapping_shr(2))
+    match entries {
+        0..LONG => entries.wrapping_sub(entries.wrapping_shr(2)),
+        _ => entries.wrapping_shr(4).wrapping_mul(9),
+    }
+}
+
+/// Lines that are taken of such a ring as a whole, at most. Of a long one it is half, so that its
+/// owner and its producer work side by side.
+const fn part(entries: u32) -> u32 {
+    match entries {
+        0..LONG => entries,
+        _ => entries.wrapping_shr(1),
+    }
+}
+
+/// The least lines that follow a head of such a ring, where more data are to come.
+const fn least(entries: u32) -> u32 {
+    match entries.wrapping_shr(3) {
+        few @ 0..2 => few,
+        _ => 2,
+    }
 }
 
 impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
@@ -87,18 +109,19 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             let rest = data.get(sent as usize..).filter(|_| travel).unwrap_or(&[]);
             let ((ticket, lines), ()) = order!("refused, nothing has moved":
                 "mapped.pairs.claim<data",
-                self.claim_lines(to, out, lines_of(rest.len()))?,
+                self.claim_lines(to, out, lines_of(rest.len(), DATA))?,
                 if !travel {
                     put_before(self, to, place, data);
                 }
             );
-            let most = DATA.saturating_add((lines as usize).saturating_mul(LINE_DATA));
+            let part = rest.len() > room(DATA, lines);
+            let most = room(if part { PART_DATA } else { DATA }, lines);
             let len = rest.len().min(most);
             let head = Head {
                 immediate,
                 place: place.saturating_add(sent),
                 len,
-                part: len < rest.len(),
+                part,
             };
             let after = ticket.wrapping_add(lines).wrapping_add(1);
             self.store_entry(to, (ticket, after), head, rest)?;
@@ -139,7 +162,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             },
             store(ticket, head.pack(data, self.base.layout.phase(ticket))));
         let mut next = ticket.wrapping_add(1);
-        for data in data.get(DATA..).unwrap_or(&[]).chunks(LINE_DATA) {
+        for data in data.get(head.first()..).unwrap_or(&[]).chunks(LINE_DATA) {
             if next == after {
                 break;
             }
@@ -163,20 +186,13 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         most: u32,
     ) -> Result<(u32, u32), Refusal> {
         let entries = self.base.layout.ring.entries();
-        // Not less, where more is to come: each part has a head.
-        let least = most.min(entries.wrapping_shr(3));
+        let least = most.min(least(entries));
         if out.free(entries) <= least {
             self.find_room(to, out, least)?;
         }
-        // A part is taken as a whole: of a long ring it is a quarter, so that its owner and this
-        // rank work side by side.
-        let part = match entries.wrapping_shr(2) {
-            few @ 0..16 => few.wrapping_shl(2),
-            quarter => quarter,
-        };
         let lines = most
             .min(MOST_LINES)
-            .min(part.saturating_sub(1))
+            .min(part(entries).saturating_sub(1))
             .min(out.free(entries).saturating_sub(1))
             .max(least);
         Ok((out.claims(lines.wrapping_add(1)), lines))
@@ -294,7 +310,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         if head.lines() > 0 {
             self.read_lines(rings, number, inbox, &head)?;
         }
-        inbox.reads(head.lines().wrapping_add(1));
+        inbox.reads(head.lines().wrapping_add(1), head.len > 0);
         self.deferred.has_read(head.part, head.lines() > 0);
         if inbox.lags() || (head.part && head.len == 0) {
             point!(PLACE "its producer asks, or counts would not say what is placed":
@@ -323,11 +339,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// Keeps the data of line `line` of an entry: bytes after its end do not count.
     fn keep_part(&self, number: u32, head: &Head, line: u32, data: &[u8]) {
         let (skipped, most) = match line.checked_sub(1) {
-            None => (0, DATA),
-            Some(lines) => (
-                DATA.saturating_add((lines as usize).saturating_mul(LINE_DATA)),
-                LINE_DATA,
-            ),
+            None => (0, head.first()),
+            Some(lines) => (room(head.first(), lines), LINE_DATA),
         };
         let len = head.len.saturating_sub(skipped).min(most);
         let data = data.get(..len).unwrap_or(&[]);

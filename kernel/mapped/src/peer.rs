@@ -10,11 +10,13 @@ use flagpost_loadstore::{
     ring::FIRST,
 };
 
-/// The most lines of a ring that may be read before their data are placed: see [`counts`].
+/// The most lines of a ring that may be read after the newest data that are not placed: see
+/// [`counts`].
 const MOST_UNPLACED: u32 = (1 << 15) - 1;
 
-/// The word in which an owner tells a producer two tickets of its ring: all lines before `taken`
-/// are free, and the data of all entries before `placed` are in memory.
+/// The word in which an owner tells a producer two tickets of its ring. All lines before `taken`
+/// are free. The entry at `placed`, or one after it, has the newest data that are not in memory: if
+/// the producer's newest data were sent before, all are placed.
 pub(crate) const fn counts(taken: u32, placed: u32) -> u32 {
     (taken & 0xFFFF) | placed.wrapping_shl(16)
 }
@@ -125,7 +127,7 @@ pub(crate) struct Inbox {
     seen: Cell<u32>,
     /// How many lines of the entry at `seen` were read.
     part: Cell<u8>,
-    /// As far as the peer was told that the ring was taken, and placed.
+    /// As far as the peer was told that the ring was taken, and what it is told as placed.
     told: Cell<u32>,
     placed: Cell<u32>,
 }
@@ -166,10 +168,14 @@ impl Inbox {
         self.part.set(lines);
     }
 
-    /// All `lines` of the entry were read.
-    pub(crate) fn reads(&self, lines: u32) {
+    /// All `lines` of the entry were read. Its `data`, if it has any, are the newest now.
+    pub(crate) fn reads(&self, lines: u32, data: bool) {
         self.part.set(0);
-        self.seen.set(self.seen.get().wrapping_add(lines));
+        let entry = self.seen.get();
+        if data {
+            self.placed.set(entry);
+        }
+        self.seen.set(entry.wrapping_add(lines));
     }
 
     /// How many lines were taken that the peer was not told of.
@@ -182,7 +188,7 @@ impl Inbox {
         self.taken != self.told || self.seen != self.placed
     }
 
-    /// True if too many lines were read whose data are not placed: they must be now.
+    /// True if too many lines were read after data that are not placed: they must be now.
     pub(crate) fn lags(&self) -> bool {
         self.seen.get().wrapping_sub(self.placed.get()) >= MOST_UNPLACED
     }

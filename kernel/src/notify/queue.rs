@@ -6,33 +6,34 @@
 //!
 //! # Memory layout (the head; 32 bytes, one line)
 //! ```text
-//!   0               8 or 16      24             26       28      29
-//!   ┌───────────────┬────────────┬──────────────┬────────┬───────┬────────┐
-//!   │ younger ones: │ the oldest │ how many     │ places │ bits  │ unused │
-//!   │ where, room   │ two        │ there are    │        │ of tag│        │
-//!   └───────────────┴────────────┴──────────────┴────────┴───────┴────────┘
+//!   0               8 or 16      28         30       31
+//!   ┌───────────────┬────────────┬──────────┬────────┬────────┐
+//!   │ younger ones: │ the oldest │ how many │ bits   │ places │
+//!   │ where, room   │ three      │ there are│ of tag │ unused │
+//!   └───────────────┴────────────┴──────────┴────────┴────────┘
 //! ```
 //! All that matching reads besides the request and the link: [NA] V counts two compulsory misses,
-//! one for the request and one for this line. (Offsets with pointers of 8 bytes; the compiler may
-//! order fields otherwise.)
+//! one for the request and one for this line, while fewer than four notifications wait. (Offsets
+//! with pointers of 8 bytes; the compiler may order fields otherwise.)
 //!
 //! [NA]: crate#sources
 
 use core::cell::Cell;
 
 /// Immediates beside the head.
-const BESIDE: usize = 2;
+const BESIDE: usize = 3;
 
-/// Immediates in order of arrival: the first two in the head, the others in arena words.
+/// Immediates in order of arrival: the first three in the head, the others in arena words.
 #[derive(Debug)]
 #[repr(align(32))]
 pub(crate) struct UnexpectedQueue<'a> {
     words: &'a [Cell<u32>],
     beside: [Cell<u32>; BESIDE],
     len: Cell<u16>,
-    places: u16,
     /// Bits of a tag in an immediate: here, since matching needs them.
     tag_bits: u8,
+    /// Places of the head that a shorter queue does not have.
+    unused: u8,
 }
 
 // Lines have 32 bytes or more, at multiples of their size.
@@ -42,11 +43,7 @@ const _: () =
 impl<'a> UnexpectedQueue<'a> {
     /// How many words a queue needs that keeps `unexpected` immediates and has a spare place.
     pub(crate) const fn words(unexpected: u16) -> usize {
-        Self::places(unexpected).saturating_sub(BESIDE)
-    }
-
-    const fn places(unexpected: u16) -> usize {
-        unexpected.saturating_add(1) as usize
+        (unexpected.saturating_add(1) as usize).saturating_sub(BESIDE)
     }
 
     /// A queue of as many `words` as [`UnexpectedQueue::words`] says.
@@ -55,9 +52,15 @@ impl<'a> UnexpectedQueue<'a> {
             words,
             beside: [const { Cell::new(0) }; BESIDE],
             len: Cell::new(0),
-            places: unexpected.saturating_add(1),
             tag_bits: tag_bits as u8,
+            unused: BESIDE.saturating_sub(unexpected.saturating_add(1).into()) as u8,
         }
+    }
+
+    /// How many it has room for, the spare place included.
+    fn places(&self) -> u16 {
+        let beside = (BESIDE as u16).wrapping_sub(self.unused.into());
+        (self.words.len() as u16).wrapping_add(beside)
     }
 
     /// Bits of a tag in an immediate.
@@ -67,18 +70,18 @@ impl<'a> UnexpectedQueue<'a> {
 
     /// How many it holds, not counting the spare place.
     pub(crate) fn capacity(&self) -> u16 {
-        self.places.saturating_sub(1)
+        self.places().saturating_sub(1)
     }
 
     /// True if only the spare place is left: no more is taken from the link, but by a test that
     /// looks whether the next one matches.
     pub(crate) fn is_full(&self) -> bool {
-        self.len.get().saturating_add(1) >= self.places
+        self.len.get().saturating_add(1) >= self.places()
     }
 
     /// True if the spare place is taken as well.
     pub(crate) fn has_no_spare(&self) -> bool {
-        self.len.get() >= self.places
+        self.len.get() >= self.places()
     }
 
     fn place(&self, index: usize) -> Option<&Cell<u32>> {
@@ -95,7 +98,7 @@ impl<'a> UnexpectedQueue<'a> {
     /// Appends; the caller has made sure that there is room.
     pub(crate) fn push(&self, immediate: u32) {
         let len = self.len.get();
-        if len < self.places
+        if len < self.places()
             && let Some(place) = self.place(usize::from(len))
         {
             place.set(immediate);
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn taking_from_the_middle_keeps_the_order() {
-        let mut words = [0_u32; 3];
+        let mut words = [0_u32; 2];
         assert_eq!(UnexpectedQueue::words(4), words.len());
         let queue = UnexpectedQueue::new(Cell::from_mut(&mut words[..]).as_slice_of_cells(), 4, 9);
         for immediate in [1, 2, 3, 4] {
@@ -167,10 +170,13 @@ mod tests {
 
     #[test]
     fn short_queues_lie_in_the_head() {
-        for unexpected in [0, 1] {
+        for unexpected in [0, 1, 2] {
             assert_eq!(UnexpectedQueue::words(unexpected), 0);
             let queue = UnexpectedQueue::new(&[], unexpected, 9);
-            assert_eq!(queue.is_full(), unexpected == 0);
+            assert_eq!(
+                (queue.is_full(), queue.capacity()),
+                (unexpected == 0, unexpected)
+            );
             (0..=unexpected).for_each(|number| queue.push(number.into()));
             assert!(queue.has_no_spare());
         }

@@ -198,7 +198,7 @@ fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
     let report = Sim::new(chip).run(|core| -> Result<(), Error> {
         let config = Config::default();
         // What the world itself takes.
-        let own = usize::from(config.unexpected) - 1;
+        let own = usize::from(config.unexpected) - 2;
         let mut arena = vec![0; own];
         let session = Session::FIRST;
         let link = Mapped::start(core.clone(), session)?;
