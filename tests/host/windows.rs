@@ -18,7 +18,7 @@ use crate::costs::{Worlds, run};
 
 /// Words of the arena that a world takes for itself.
 fn own_words() -> usize {
-    usize::from(Config::default().unexpected) - 1
+    usize::from(Config::default().unexpected) - 2
 }
 
 /// Checks that `make` takes exactly `words` of the arena.
