@@ -45,12 +45,14 @@ pub(crate) struct Notification {
 }
 
 impl Limits {
-    /// The split for a world of `size` ranks.
-    pub(crate) const fn new(size: u16) -> Self {
-        let rank_bits = u16::BITS.wrapping_sub(size.saturating_sub(1).leading_zeros());
+    /// The split for a world whose link has [room](flagpost_link::Link::room) for `ranks` and
+    /// `windows`.
+    pub(crate) const fn new((ranks, windows): (u16, u16)) -> Self {
+        let rank_bits = u16::BITS.wrapping_sub(ranks.saturating_sub(1).leading_zeros());
+        let most = 1_u16.wrapping_shl(WINDOW_BITS);
         let tag_bits = BITS.wrapping_sub(WINDOW_BITS).wrapping_sub(rank_bits);
         Self {
-            windows: 1_u16.wrapping_shl(WINDOW_BITS),
+            windows: if windows < most { windows } else { most },
             tag: low_bits(tag_bits),
             tag_bits,
         }
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn immediates_come_back_for_all_world_sizes() {
         for size in [1, 2, 3, 48, 512, 513, 1024, u16::MAX] {
-            let limits = Limits::new(size);
+            let limits = Limits::new((size, u16::MAX));
             assert!(limits.tag >= 511, "{size}: {limits:?}");
             for source in [0, size - 1] {
                 for window in [0, limits.windows - 1] {

@@ -67,6 +67,7 @@
 //!    ├─ Memory ── own shared memory, reserved without the others
 //!    ├─ DynamicWindow ── Memory that ranks attach and detach on their own
 //!    ├─ Events ── post, query, wait; event → Event: the notice of an access that posts
+//!    ├─ Part ── some of the ranks, and memory of theirs; link → a World of them alone
 //!    └─ Window<T> ── collectively allocated, or created over Memory; each rank owns one piece
 //!        ├─ local()                own piece, through accessors
 //!        ├─ post → Exposure → wait           "these origins may access my piece"
@@ -146,6 +147,7 @@ mod group;
 mod immediate;
 mod making;
 pub mod notify;
+pub mod part;
 pub mod rma;
 mod wait;
 mod window;
@@ -186,6 +188,7 @@ pub use notify::{
     Compare, Counter, Event, Events, Limits, Notice, Request, Signal, Source, Status, Tag,
     TagFilter, WordRequest,
 };
+pub use part::{Part, PartLink, Room};
 pub use rma::Rma;
 pub use window::{
     Attached, Displacement, DynamicOptions, DynamicWindow, Kind, Local, Memory, Model, Options,

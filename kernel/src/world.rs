@@ -249,7 +249,7 @@ impl<'a, L: Link> World<'a, L> {
     #[inline(always)]
     fn new(link: L, arena: &'a mut [u32]) -> Self {
         Self {
-            limits: Limits::new(link.size()),
+            limits: Limits::new(link.room()),
             link,
             limit: Cell::new(Limit::NONE),
             arena: Arena::new(arena),

@@ -65,4 +65,10 @@ pub trait Link: LocalMemory + Access + Telling + Waiting + Fast {
 
     /// How many ranks there are; at least 1.
     fn size(&self) -> u16;
+
+    /// How many ranks immediates tell apart, at least as many as there are, and how many windows
+    /// they may name at most. A link of a part of the ranks has them from the link of all.
+    fn room(&self) -> (u16, u16) {
+        (self.size(), u16::MAX)
+    }
 }

@@ -39,6 +39,13 @@ pub trait LocalMemory {
     /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal>;
 
+    /// Brings `count` of this rank's slots, from `first` on, into the state of slots that have not
+    /// been signalled. No peer signals them meanwhile.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSuchSlot`].
+    fn renew_slots(&self, first: Slot, count: u32) -> Result<(), Refusal>;
+
     /// Takes back what [`allocate`](Self::allocate) or [`allocate_slots`](Self::allocate_slots)
     /// gave, named by its key or first slot. Peers must not access the memory, or signal the slots,
     /// any more.

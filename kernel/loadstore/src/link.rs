@@ -136,6 +136,10 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
         }
     }
 
+    fn renew_slots(&self, first: Slot, count: u32) -> Result<(), Refusal> {
+        self.renew(first, count)
+    }
+
     fn withdraw(&self, given: impl Into<Given>) {
         match given.into() {
             Given::Memory(key) => {

@@ -250,16 +250,24 @@ impl<F: Fabric> LocalMemory for Networked<F> {
         let first = first.map_err(|full| refusal(full, 4))?;
         let (start, count) = (first as usize, count.max(1) as usize);
         self.slots.with(|slots| {
-            if let Err(refusal) = extend(slots, start.saturating_add(count), || FIRST) {
+            let extended = extend(slots, start.saturating_add(count), || FIRST);
+            extended.inspect_err(|_| {
                 self.numbers.give_back(first);
-                return Err(refusal);
-            }
-            slots.iter_mut().skip(start).take(count).for_each(|slot| {
+            })
+        })?;
+        self.renew_slots(Slot(first), count as u32)?;
+        Ok(Slot(first))
+    }
+
+    fn renew_slots(&self, first: Slot, count: u32) -> Result<(), Refusal> {
+        self.slots.with(|slots| {
+            let slots = slots.iter_mut().skip(first.0 as usize);
+            slots.take(count as usize).for_each(|slot| {
                 point!(CLEAR "all signals to former owners were heard before their last barrier":
                     "network.allocate_slots.clear", *slot = FIRST);
             });
-            Ok(Slot(first))
-        })
+        });
+        Ok(())
     }
 
     fn withdraw(&self, given: impl Into<Given>) {

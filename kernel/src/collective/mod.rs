@@ -124,6 +124,7 @@ pub(crate) enum Call {
     FreeWindow(u16),
     SetCounters(u16),
     FreeEvents(Key),
+    FreePart(Key),
 }
 
 /// As a part of a sentence that says what a rank waits for.
@@ -145,6 +146,7 @@ impl fmt::Display for Call {
             Self::FreeWindow(_) => f.write_str("a call that frees a window"),
             Self::SetCounters(_) => f.write_str("a call that sets counters up"),
             Self::FreeEvents(_) => f.write_str("a call that frees events"),
+            Self::FreePart(_) => f.write_str("a call that frees a part"),
         }
     }
 }

@@ -49,6 +49,10 @@ impl<L: Link> LocalMemory for Recorded<'_, L> {
         self.link.allocate_slots(wanted)
     }
 
+    fn renew_slots(&self, first: Slot, count: u32) -> Result<(), Refusal> {
+        self.link.renew_slots(first, count)
+    }
+
     fn scratch(&self) -> (Key, u32) {
         self.link.scratch()
     }

@@ -17,8 +17,8 @@ mod windows;
 
 use flagpost::rma::{Bool, Complex, Operation, Placed};
 use flagpost::{
-    Budget, Config, Error, Group, Link, MatchVector, MatchingList, Rank, Rma as _, Session, Tag,
-    VectorLink, World,
+    Budget, Config, Error, Group, Link, MatchVector, MatchingList, Rank, Rma as _, Room, Session,
+    Tag, VectorLink, World,
 };
 use flagpost_coherent::Coherent;
 use flagpost_hal::WithSoftwareLock;
@@ -73,6 +73,39 @@ fn session() -> Session {
 
 fn rank() -> Rank {
     Rank::new(any() as u16)
+}
+
+/// A part and its world, and a part of that.
+fn parts<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let room = Room {
+        bytes: index(),
+        windows: any() as u16,
+    };
+    let (color, key) = ((any() != 0).then_some(any()), any());
+    let part = match world.splitting(color, key, room)?.wait_within(budget()) {
+        Ok(part) => part,
+        Err(late) => late.handle.ok_or(late.error)?.wait()?,
+    };
+    if let Some(link) = part.link() {
+        let mut words = [0; 99];
+        let mine = World::start(link, &mut words, Config::default())?;
+        used(&mine)?;
+        mine.part(&[rank(), rank()], room)?.free()?;
+    }
+    if let Err(late) = part.freeing().wait_within(budget()) {
+        late.handle.wait()?;
+    }
+    world.split(None, any(), room)?.free()
+}
+
+/// Calls of such a world.
+fn used<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let window = world.allocate::<u64>(index())?;
+    notifications(&window)?;
+    passive(&window)?;
+    window.free()?;
+    counted(world)?;
+    collectives(world)
 }
 
 /// Epochs by match vectors.
@@ -146,6 +179,7 @@ fn everything<L: Link>(
     combined(&access)?;
     access.complete()?;
     collectives(&world)?;
+    parts(&world)?;
     created(&world)?;
     dynamic(&world, &group)?;
     let empty = world.allocate::<()>(index())?;

@@ -27,6 +27,7 @@ mod notify_inline;
 mod notify_long;
 mod notify_request;
 mod notify_stopped;
+mod part;
 mod progress;
 mod pscw;
 mod pscw_timeout;

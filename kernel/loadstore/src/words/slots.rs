@@ -153,11 +153,17 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             // After the first ones: their numbers are their places.
             Err(_) => take(&self.memory, bytes, Place::Symmetric)?.wrapping_shr(2),
         };
+        self.renew(Slot(first), count)?;
+        Ok(Slot(first))
+    }
+
+    /// Stores that this rank's slots have not been signalled.
+    pub(crate) fn renew(&self, first: Slot, count: u32) -> Result<(), Refusal> {
         for index in 0..count {
-            let at = self.slot_at(self.rank(), Slot(first).plus(index))?;
+            let at = self.slot_at(self.rank(), first.plus(index))?;
             self.machine().store_u32(at, FIRST);
         }
-        Ok(Slot(first))
+        Ok(())
     }
 
     /// The inverse of `take_slots`.
@@ -184,14 +190,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     /// Clears this rank's slots, before any peer may signal one.
     pub(crate) fn clear_slots(&self) {
-        for slot in 0..SLOTS {
-            let offset = self
-                .base()
-                .layout
-                .slots
-                .saturating_add(slot.saturating_mul(4));
-            self.machine().store_u32(self.base().own(offset), FIRST);
-        }
+        // All of them are there.
+        let _ = self.renew(Slot(0), SLOTS);
     }
 
     pub(crate) fn signal_slot(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {

@@ -1,7 +1,7 @@
 //! Cases of the world, what surrounds it, and what only load/store machines have.
 
 use crate::cases::{
-    ANY, Links, MANY, Machines, case, epochs, events, hal, join, lacks, link, locks, making,
+    ANY, Links, MANY, Machines, case, epochs, events, hal, join, lacks, link, locks, making, part,
     pscw_timeout, rma, rma_request, small, stencil, timeout, window, world,
 };
 use crate::{Case, MachinePlatform, Platform};
@@ -34,6 +34,8 @@ impl<P: Platform> Links<P> {
         case("timeout.ring_space", 2, ANY, |c| {
             timeout::ring_space(&join(c)?)
         }),
+        case("part.split", 2, 48, |c| part::split(&join(c)?)),
+        case("part.apart", 2, ANY, |c| part::apart(&join(c)?)),
         case("stencil.notified", 1, ANY, stencil::notified),
         case("stencil.pscw", 1, ANY, stencil::pscw),
         case("small.start", 2, 2, small::start),
