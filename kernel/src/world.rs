@@ -61,7 +61,7 @@ impl Config {
     ///
     /// const WORDS: usize = Config::DEFAULT.words(8, 2);
     /// let mut words = [0; WORDS];
-    /// assert_eq!(words.len(), 97); // 63 for notifications, and 17 per window
+    /// assert_eq!(words.len(), 96); // 62 for notifications, and 17 per window
     /// # words[0] = 1;
     /// ```
     pub const fn words(&self, ranks: u16, windows: usize) -> usize {
