@@ -288,7 +288,7 @@ impl Rounds {
             },
             |arrived| {
                 channel.receive(self.bytes, |start, piece| {
-                    core.write(buffer.plus(start as u32), piece);
+                    core.write(buffer.plus(start), piece);
                 });
                 let mut bytes = vec![0; self.bytes];
                 core.read(buffer, &mut bytes);

@@ -54,7 +54,7 @@ pub trait UncachedMemory {
     /// call; the bytes may be from different moments. The default loads words, and bytes at the
     /// ends.
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
-        let head = (at.offset.wrapping_neg() % 4) as usize;
+        let head = at.offset.wrapping_neg() % 4;
         // A short piece may end before its first whole word begins.
         let head = head.min(into.len());
         let (head, rest) = into

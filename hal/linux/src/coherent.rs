@@ -115,7 +115,7 @@ impl Records for Linux<Coherent> {
         &self,
         at: Spot,
         word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (usize, u32))>,
     ) -> Option<bool> {
         let own = self.regions();
         let claimed = |head| head | CLAIM;

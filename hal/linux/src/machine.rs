@@ -168,7 +168,7 @@ fn processors_at_most() -> usize {
 }
 
 impl<M: Mode> MessageBuffer for Linux<M> {
-    fn message_buffer_size(&self) -> u32 {
+    fn message_buffer_size(&self) -> usize {
         0
     }
 }
@@ -187,7 +187,7 @@ impl<M: Mode> Topology for Linux<M> {
     }
 
     #[inline]
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         self.regions.memory()
     }
 

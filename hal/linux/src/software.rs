@@ -210,7 +210,7 @@ impl Linux<SoftwareCoherent> {
     fn len_of(&self, span: &Lines) -> usize {
         span.end()
             .min(self.regions().memory())
-            .saturating_sub(span.start()) as usize
+            .saturating_sub(span.start())
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
                     machine.store_bytes(at.plus(start), &data);
                     machine.drain();
                     let mut expected = vec![0xEE; 512];
-                    expected[start as usize..start as usize + len].copy_from_slice(&data);
+                    expected[start..start + len].copy_from_slice(&data);
                     let mut seen = vec![0; 512];
                     machine.load_bytes(at, &mut seen);
                     assert_eq!(seen, expected, "{len} bytes at {start}");

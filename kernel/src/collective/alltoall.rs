@@ -64,7 +64,7 @@ impl<L: Link> World<'_, L> {
         let (state, link) = (&self.collectives, self.link());
         let (key, _) = link.scratch();
         let placed = &state.gather.placed;
-        let place = |rank: Rank| (ELEMENT as u32).saturating_mul(u32::from(rank.get()));
+        let place = |rank: Rank| ELEMENT.saturating_mul(rank.index());
         state.in_chunks(block, most, |range| {
             // The chunk of `rank`'s block.
             let chunk = |rank: Rank| {
@@ -73,13 +73,13 @@ impl<L: Link> World<'_, L> {
             };
             state.once(0, || {
                 // The next one first, so that not all put to the same rank at a time.
-                while placed.get() < u32::from(self.size()) {
+                while placed.get() < usize::from(self.size()) {
                     let distance = placed.get() as u16;
                     let to = self.rank().ahead(distance, self.size());
                     let part = bytemuck::cast_slice(from.get(chunk(to)).unwrap_or(&[]));
                     self.wait()
                         .retry(|| link.put(to, key, place(self.rank()), part))?;
-                    placed.set(u32::from(distance).saturating_add(1));
+                    placed.set(usize::from(distance).saturating_add(1));
                 }
                 point!(WAIT "G4: all have put":
                     "collective.alltoall.arrive", self.order_and_gather()?);
