@@ -55,6 +55,13 @@ pub trait Fabric {
     /// Stores to this core's registered memory, before anything that is posted later.
     fn write(&self, at: usize, from: &[u8]);
 
+    /// Makes the `len` bytes at `at` of this core's registered memory zeros, if the fabric has a
+    /// way that costs less than stores do. False if nothing has happened: the default has no way.
+    fn zero(&self, at: usize, len: usize) -> bool {
+        let _ = (at, len);
+        false
+    }
+
     /// Loads the bytes at `at` of the memory of `from`, another core, if the fabric can do that
     /// before it returns. If it cannot, a [`Work::Get`] does it. The default cannot.
     fn load(&self, from: CoreId, at: usize, into: &mut [u8]) -> bool {

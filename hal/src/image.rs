@@ -250,6 +250,14 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
 
     /// Calls `act` with each slot that holds one of `lines`.
     fn for_held(&mut self, lines: Lines, mut act: impl FnMut(&mut Slot<LINE>)) {
+        if lines.end() - lines.start() > LINES * LINE {
+            let inside = |line: Address| {
+                line.region == lines.region() && (lines.start()..lines.end()).contains(&line.offset)
+            };
+            let held = |slot: &&mut Slot<LINE>| slot.tag != Tag::EMPTY && inside(slot.tag.line());
+            self.slots.iter_mut().filter(held).for_each(act);
+            return;
+        }
         for offset in lines.starts(LINE) {
             let line = lines.region().at(offset);
             let slot = &mut self.slots[Self::slot_of(line)];

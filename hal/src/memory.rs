@@ -76,6 +76,15 @@ pub trait UncachedMemory {
         }
     }
 
+    /// Makes the `len` bytes at `at` of this core's memory zeros, if the machine has a way that
+    /// costs less than stores do: pages that hold nothing. This core's cache has no copy of them
+    /// after the call, and had no dirty one before. False if nothing has happened: the default has
+    /// no way.
+    fn zero(&self, at: Address, len: usize) -> bool {
+        let _ = (at, len);
+        false
+    }
+
     /// True if [`load_bytes`](Self::load_bytes) of a whole line of `region` takes about as long as
     /// the load of a word. A poll of one word then loads the whole line, where the others are
     /// wanted, too. A hint: only time depends on it.

@@ -212,6 +212,10 @@ impl<M: UncachedMemory, const PATIENCE: u32> UncachedMemory for WithSoftwareLock
         self.machine.load_bytes(at, into);
     }
 
+    fn zero(&self, at: Address, len: usize) -> bool {
+        self.machine.zero(at, len)
+    }
+
     fn loads_lines(&self, region: Region) -> bool {
         self.machine.loads_lines(region)
     }

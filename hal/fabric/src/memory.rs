@@ -18,6 +18,10 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 /// Bytes that are loaded or stored in one step, where they are aligned.
 const WORD: usize = 8;
 
+/// Bytes of a page, and the least bytes that are cleared by giving pages back.
+const PAGE: usize = 4096;
+const MANY: usize = 1 << 20;
+
 /// The registered memory of a rank.
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -56,6 +60,26 @@ impl Memory {
         );
         // SAFETY: `at` is at most `end`, which is at most the size of the allocation.
         unsafe { self.start.add(at) }
+    }
+
+    /// Makes bytes zeros by giving their whole pages back to the system; stores clear the ends.
+    /// False, and nothing has happened, if they are few. Not for memory whose pages must be there.
+    pub(crate) fn zero(&self, at: usize, len: usize) -> bool {
+        if len < MANY {
+            return false;
+        }
+        self.inside(at, len);
+        let behind = at + len;
+        let (start, end) = (at.next_multiple_of(PAGE), behind / PAGE * PAGE);
+        let pages = self.inside(start, end - start).as_ptr().cast();
+        // SAFETY: whole private pages of the mapping (M1), which stay mapped, and are zeros then:
+        // any bits are a number (M2).
+        let cleared = unsafe { libc::madvise(pages, end - start, libc::MADV_DONTNEED) } == 0;
+        if cleared {
+            self.write(at, &[0; PAGE][..start - at]);
+            self.write(end, &[0; PAGE][..behind - end]);
+        }
+        cleared
     }
 
     fn byte(&self, at: usize) -> &AtomicU8 {

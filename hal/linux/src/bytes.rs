@@ -132,6 +132,14 @@ impl Regions {
         }
     }
 
+    /// [`Segment::clear`] of these pages.
+    #[track_caller]
+    pub(crate) fn clear(&self, at: Address, len: usize) -> bool {
+        self.bytes(at, len);
+        let before = at.region.owner.index() * self.memory;
+        self.segment.clear(before + at.offset, len)
+    }
+
     /// The 8 bytes of this rank's own region that come after `before` times 8, if they lie inside.
     #[inline(always)]
     pub(crate) fn own_long(&self, before: u64) -> Option<&AtomicU64> {

@@ -81,6 +81,11 @@ impl UncachedMemory for Linux<Coherent> {
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         self.regions().bytes(at, into.len()).load(into);
     }
+
+    #[track_caller]
+    fn zero(&self, at: Address, len: usize) -> bool {
+        self.give_back(at, len)
+    }
 }
 
 impl Records for Linux<Coherent> {

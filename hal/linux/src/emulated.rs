@@ -289,6 +289,15 @@ impl UncachedMemory for Linux<Emulated> {
         self.with_caches(|caches, memory| caches.let_go_of(memory, at, bytes.len()));
         bytes.load(into);
     }
+
+    #[track_caller]
+    fn zero(&self, at: Address, len: usize) -> bool {
+        let cleared = self.give_back(at, len);
+        if cleared {
+            self.invalidate(&[Lines::covering::<Self>(at, len)]);
+        }
+        cleared
+    }
 }
 
 impl CachedMemory for Linux<Emulated> {

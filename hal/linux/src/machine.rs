@@ -12,12 +12,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use flagpost_hal::{Clock, CoreId, MessageBuffer, Relax, Topology, UncachedMemory, Watch};
+use flagpost_hal::{Address, Clock, CoreId, MessageBuffer, Relax, Topology, UncachedMemory, Watch};
 
 use crate::bytes::Regions;
 use crate::clock;
 use crate::peers::Peers;
 use crate::segment::Segment;
+use crate::shape::PAGE;
 use crate::wait::Waiter;
 
 /// How memory is kept in step: [`Coherent`](crate::Coherent),
@@ -141,6 +142,28 @@ impl<M: Mode> Linux<M> {
     #[must_use = "a rank may be lost"]
     pub fn meet(&self) -> bool {
         self.segment().barrier()
+    }
+}
+
+/// The least bytes that are cleared by giving their pages back.
+const MANY: usize = 1 << 20;
+
+impl<M: Mode> Linux<M>
+where
+    Self: UncachedMemory,
+{
+    /// [`UncachedMemory::zero`], but for what the cache has: whole pages are given back, and stores
+    /// clear the ends.
+    #[track_caller]
+    pub(crate) fn give_back(&self, at: Address, len: usize) -> bool {
+        let behind = at.offset.saturating_add(len);
+        let (start, end) = (at.offset.next_multiple_of(PAGE), behind / PAGE * PAGE);
+        if len < MANY || !self.regions.clear(at.region.at(start), end - start) {
+            return false;
+        }
+        self.store_bytes(at, &[0; PAGE][..start - at.offset]);
+        self.store_bytes(at.region.at(end), &[0; PAGE][..behind - end]);
+        true
     }
 }
 

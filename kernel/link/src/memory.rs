@@ -32,6 +32,16 @@ pub trait LocalMemory {
     /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].
     fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal>;
 
+    /// Makes bytes of a new piece zeros, in memory and as this rank reads them, if the link has a
+    /// way that costs less than stores do. False if nothing has happened: the default has no way.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfRange`].
+    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
+        let _ = (key, offset, bytes);
+        Ok(false)
+    }
+
     /// Gives the slots that are `wanted`, which are [symmetric](Place::Symmetric). None of them has
     /// been signalled.
     ///

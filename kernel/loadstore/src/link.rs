@@ -129,6 +129,11 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
         take(&self.memory, bytes, place).map(key_of::<W::Machine>)
     }
 
+    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
+        let start = self.resolve(key, offset, bytes)?;
+        Ok(self.machine().zero(self.base().own(start), bytes))
+    }
+
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         match wanted {
             Slots::Count(count) => self.take_slots(count as usize),

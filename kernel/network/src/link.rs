@@ -148,7 +148,7 @@ impl<F: Fabric> Networked<F> {
         extend(&mut slots, SLOTS as usize, || FIRST)?;
         Ok(Self {
             place,
-            memory: Heap::new(first, size.min(MOST), CELL),
+            memory: Heap::new(first, size.min(MOST) & !CELL.wrapping_sub(1), CELL),
             answers: Answers::new(),
             peers,
             slots: Lent::new(slots),
@@ -259,6 +259,11 @@ impl<F: Fabric> LocalMemory for Networked<F> {
     fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal> {
         let start = self.memory.take(bytes, place);
         start.map(key_of).map_err(|full| refusal(full, 1))
+    }
+
+    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
+        let at = self.resolve(key, offset, bytes)?;
+        Ok(self.fabric.zero(at, bytes))
     }
 
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {

@@ -155,6 +155,11 @@ impl<L: Link> LocalMemory for PartLink<'_, L> {
         start.map(key).map_err(refusal)
     }
 
+    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
+        let at = self.at(key, offset, bytes)?;
+        self.outer().zero(self.part.share, at, bytes)
+    }
+
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         let count = wanted.count(self.size());
         let first = Slot(

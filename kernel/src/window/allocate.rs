@@ -214,6 +214,10 @@ impl<'w, L: Link> World<'w, L> {
     /// Clears a new piece, through the cache: what it holds of these bytes is then right as well.
     pub(super) fn zero(&self, key: Key, bytes: usize) -> Result<(), Error> {
         const ZEROS: [u8; 64] = [0; 64];
+        if self.link().zero(key, 0, bytes)? {
+            // Only the order is left.
+            return Ok(self.link().publish(key, 0, 0)?);
+        }
         point!(REFRESH "the cache may hold lines of what this memory was":
             "window.zero.refresh", self.link().refresh(key, 0, bytes)?);
         let mut offset = 0;

@@ -281,6 +281,11 @@ impl End {
         &self.memory
     }
 
+    /// [`Memory::zero`], where the provider does not hold the pages.
+    pub(crate) fn zero(&self, at: usize, len: usize) -> bool {
+        self.domain.mode & FI_MR_ALLOCATED == 0 && self.memory.zero(at, len)
+    }
+
     pub(crate) fn abilities(&self) -> Abilities {
         Abilities {
             provider: self.ways.all.provider(),

@@ -384,6 +384,10 @@ impl Fabric for Network {
         self.0.end.memory().write(at, from);
     }
 
+    fn zero(&self, at: usize, len: usize) -> bool {
+        self.0.end.zero(at, len)
+    }
+
     fn load(&self, from: CoreId, at: usize, into: &mut [u8]) -> bool {
         // A rank may wait for what a peer stores in its own memory, by gets alone.
         self.attend();
