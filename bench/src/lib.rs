@@ -6,6 +6,7 @@
 //!   Unit: simulated time.
 //! * [`tree`]: a reduction over a 16-ary tree, by notified access and [`two_sided`]. Unit:
 //!   simulated time.
+//! * [`cross`]: with how many neighbours an epoch takes longer than a fence. Unit: simulated time.
 //! * [`ops`]: remote accesses, locks, misses and cycles of every call. All are simulated.
 //! * [`ring`]: epochs of a ring of cores. Units: simulated time, and how fast the host simulates
 //!   it.
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod charged;
+pub mod cross;
 pub mod explore;
 pub mod ops;
 pub mod pingpong;

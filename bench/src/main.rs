@@ -32,6 +32,7 @@ enum Commands {
     Pscw(Pscw),
     Pingpong(commands::Pingpong),
     Tree(commands::Tree),
+    Cross(commands::Cross),
     Ops(Ops),
     Explore(Explore),
     Results(commands::Results),
@@ -79,9 +80,16 @@ struct Pscw {
     /// execute
     #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
     software_cycles: u32,
+    /// Memory controllers, on both edges of the mesh [default: 4, as on the SCC]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4), allow_negative_numbers = true)]
+    controllers: Option<u16>,
     /// What accesses cost: scc-eas, scc-barrelfish, cxl; et and tensix-bh are assumptions only
     #[arg(long, value_name = "NAME", default_value = "scc-eas")]
     latencies: Latencies,
+    /// The sums of origin and target, and by how many percent the quartiles of each call differ
+    /// from its median
+    #[arg(long)]
+    quartiles: bool,
     /// One JSON object per number of targets, a line each
     #[arg(long)]
     json: bool,
@@ -104,6 +112,7 @@ impl Pscw {
             work: self.work,
             skew: self.skew,
             lead: self.lead,
+            controllers: self.controllers,
             software_cycles: self.software_cycles,
             latencies: self.latencies,
             ..pscw::Setup::new(targets)
@@ -174,6 +183,7 @@ fn main() -> ExitCode {
         Commands::Pscw(arguments) => run_pscw(&arguments),
         Commands::Pingpong(arguments) => arguments.run(),
         Commands::Tree(arguments) => arguments.run(),
+        Commands::Cross(arguments) => arguments.run(),
         Commands::Ops(arguments) => run_ops(&arguments),
         Commands::Explore(arguments) => run_explore(&arguments),
         Commands::Results(arguments) => return arguments.run(),
@@ -262,7 +272,12 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
                 object.print();
             }
             let mut row = vec![targets.to_string(), strategy];
-            row.extend(times.iter().map(|(_, time)| time.to_string()));
+            if arguments.quartiles {
+                row.extend([measured.origin(), measured.target()].map(|sum| sum.to_string()));
+                row.extend(measured.spread.map(|percent| format!("{percent:.1}")));
+            } else {
+                row.extend(times.iter().map(|(_, time)| time.to_string()));
+            }
             rows.push(row);
         }
     }
@@ -282,6 +297,18 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
         ];
         if puts {
             head.insert(4, "put");
+        }
+        if arguments.quartiles {
+            head = vec![
+                "targets",
+                "strategy",
+                "origin",
+                "target",
+                "post %",
+                "start %",
+                "complete %",
+                "wait %",
+            ];
         }
         table(&head, &rows);
     }

@@ -1,4 +1,4 @@
-//! Ping-pong: half of the time that a message takes there and back, four ways.
+//! Ping-pong: half of the time that a message takes there and back, in several ways.
 //!
 //! Two cores on neighbouring tiles of an SCC, alone or in a larger world, in simulated time. In
 //! each round rank 0 sends `bytes` bytes to rank 1, which reads all of them, and sends as many
@@ -10,6 +10,11 @@
 //! | `pscw` | `start`, `put`, `complete` | `post`, `wait` |
 //! | `fence` | `put`, `fence` | `fence`; each fence asserts what is true of it |
 //! | `two-sided` | [`Channel::send`] | [`Channel::receive`] |
+//! | `bare` | a store past the caches | polls of the first and last word: no program may do so |
+//! | `notified-get` | the peer's `get_notify` | the same |
+//! | `pscw-get` | the peer's `start`, `get`, `complete` | the same, then `post`, `wait` |
+//!
+//! With gets the two ranks get each other's data by turns; no data are stored meanwhile.
 //!
 //! A core reads the data from its piece of the window. `two-sided` receives into a buffer in the
 //! core's own memory, and reads from that.
@@ -30,11 +35,16 @@
 //! Windows are as large as the message, so that no epoch keeps more lines coherent than it must.
 //! Posts are made as early as they can be, behind `complete`.
 
+use std::cell::RefCell;
 use std::fmt;
 
+use clap::ValueEnum;
 use flagpost::epoch::Assert;
 use flagpost::{Config as WorldConfig, Rank, Rma as _, Session, Tag, Window, World};
-use flagpost_hal::{CachedMemory as _, CoreId, Region, Topology as _};
+use flagpost_hal::{
+    CachedMemory as _, Coherence as _, CoreId, Lines, Region, Relax as _, Topology as _,
+    UncachedMemory as _, Watch,
+};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{
     Config, Counters, Latencies, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore,
@@ -71,20 +81,26 @@ const SPREAD: usize = 128;
 const ROUND: &str = "round";
 
 /// How a message travels.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Variant {
-    /// Notified access.
+    /// Notified access
     Notified,
-    /// An epoch of post, start, complete, wait.
+    /// An epoch of post, start, complete, wait
     Pscw,
-    /// Fences of both ranks.
+    /// Fences of both ranks
     Fence,
-    /// Send and receive over message buffers.
+    /// Send and receive over message buffers
     TwoSided,
+    /// A store, and polls of its two ends: the lower bound
+    Bare,
+    /// Notified gets, by turns
+    NotifiedGet,
+    /// Gets in epochs, by turns
+    PscwGet,
 }
 
 impl Variant {
-    /// All of them.
+    /// Those whose programs are right, and whose data are put.
     pub const ALL: [Self; 4] = [Self::Notified, Self::Pscw, Self::Fence, Self::TwoSided];
 
     const fn name(self) -> &'static str {
@@ -93,6 +109,9 @@ impl Variant {
             Self::Pscw => "pscw",
             Self::Fence => "fence",
             Self::TwoSided => "two-sided",
+            Self::Bare => "bare",
+            Self::NotifiedGet => "notified-get",
+            Self::PscwGet => "pscw-get",
         }
     }
 }
@@ -195,8 +214,9 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
             count: WARM + setup.rounds,
         };
         match setup.variant {
-            Variant::TwoSided if rounds.core.core().get() > 1 => Ok(()),
+            Variant::TwoSided | Variant::Bare if rounds.core.core().get() > 1 => Ok(()),
             Variant::TwoSided => rounds.two_sided(),
+            Variant::Bare => rounds.bare(),
             variant => rounds.in_world(variant),
         }
     });
@@ -237,42 +257,97 @@ impl Rounds {
 
     /// What is sent in a round, by either.
     fn fill(&self, round: usize, data: &mut [u64]) {
-        let mut value = (round as u64) << 32;
+        let mut value = (round as u64 + 1) << 32;
         data.fill_with(|| {
             value += 1;
             value
         });
     }
 
-    /// The rounds: rank 0 sends and then receives, rank 1 the other way round.
-    fn run(
+    /// The rounds: rank 0 gives and then takes, rank 1 the other way round.
+    fn turns(
         &self,
-        mut send: impl FnMut(&[u64]) -> Result<(), Failure>,
-        mut receive: impl FnMut(&mut [u64]) -> Result<(), Failure>,
+        mut give: impl FnMut(usize) -> Result<(), Failure>,
+        mut take: impl FnMut(usize) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let mut sent = vec![0; self.bytes / 8];
-        let mut arrived = sent.clone();
         for round in 0..self.count {
-            self.fill(round, &mut sent);
             let cycles = computing(round, self.core.core().get());
             if self.is_first() {
                 self.core.mark(ROUND);
                 self.core.spend(cycles);
-                send(&sent)?;
-                receive(&mut arrived)?;
+                give(round)?;
+                take(round)?;
             } else {
-                receive(&mut arrived)?;
+                take(round)?;
                 self.core.spend(cycles);
-                send(&sent)?;
-            }
-            if sent != arrived {
-                return Err(Failure::Data);
+                give(round)?;
             }
         }
         if self.is_first() {
             self.core.mark(ROUND);
         }
         Ok(())
+    }
+
+    /// The rounds, with data that are sent and arrive.
+    fn run(
+        &self,
+        mut send: impl FnMut(&[u64]) -> Result<(), Failure>,
+        mut receive: impl FnMut(&mut [u64]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut sent = vec![0; self.bytes / 8];
+        let (mut arrived, mut expected) = (sent.clone(), sent.clone());
+        self.turns(
+            |round| {
+                self.fill(round, &mut sent);
+                send(&sent)
+            },
+            |round| {
+                receive(&mut arrived)?;
+                self.fill(round, &mut expected);
+                same(&arrived, &expected)
+            },
+        )
+    }
+
+    /// Between cores 0 and 1: through the message buffer, if it has room.
+    fn bare(&self) -> Result<(), Failure> {
+        let core = &self.core;
+        let (me, len) = (core.core().get(), self.bytes);
+        let [own, peers] = [me, 1 - me].map(|owner| match len <= BUFFER as usize {
+            true => Region::message_buffer(CoreId::new(owner)).at(0),
+            false => Region::memory(CoreId::new(owner)).at(0),
+        });
+        // High halves, which have the number of the round.
+        let ends = [4, len - 4].map(|at| own.plus(at));
+        let lines = [Lines::covering::<SimCore>(own, len)];
+        let mut round = 0;
+        self.run(
+            |data| {
+                core.store_bytes(peers, &bytes_of(data));
+                core.drain();
+                Ok(())
+            },
+            |arrived| {
+                round += 1;
+                // Of 8 bytes both are the same word.
+                for at in ends.into_iter().skip((len == 8).into()) {
+                    loop {
+                        let seen = core.load_u32(at);
+                        if seen == round {
+                            break;
+                        }
+                        core.relax(&[Watch { at, seen }]);
+                    }
+                }
+                core.acquire();
+                core.invalidate(&lines);
+                let mut bytes = vec![0; self.bytes];
+                core.read(own, &mut bytes);
+                words_of(&bytes, arrived);
+                Ok(())
+            },
+        )
     }
 
     /// Between cores 0 and 1.
@@ -303,11 +378,17 @@ impl Rounds {
         let mut arena = [0; 512];
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let window = world.allocate::<u64>(self.bytes / 8)?;
+        if matches!(variant, Variant::NotifiedGet | Variant::PscwGet) {
+            window.local().copy_in(0, &self.filled())?;
+            window.sync()?;
+            world.barrier()?;
+        }
         match variant {
             Variant::Fence if world.rank().get() > 1 => self.fences_of_others(&window),
             _ if world.rank().get() > 1 => Ok(()),
             Variant::Notified => self.notified(&window),
-            Variant::Pscw => self.pscw(&window),
+            Variant::Pscw | Variant::PscwGet => self.pscw(&window, variant == Variant::PscwGet),
+            Variant::NotifiedGet => self.notified_get(&window),
             _ => self.fences(&window),
         }
     }
@@ -325,32 +406,64 @@ impl Rounds {
         )
     }
 
-    fn pscw(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+    /// The data of the first round.
+    fn filled(&self) -> Vec<u64> {
+        let mut data = vec![0; self.bytes / 8];
+        self.fill(0, &mut data);
+        data
+    }
+
+    fn notified_get(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+        let (peer, expected) = (self.peer(window), self.filled());
+        let mut read = window.expect(0..0, Tag(1))?.from(peer)?;
+        let mut arrived = vec![0; expected.len()];
+        self.turns(
+            |_| {
+                window.get_notify(peer, 0, &mut arrived, Tag(1))?;
+                same(&arrived, &expected)
+            },
+            |_| {
+                read.start()?;
+                Ok(read.wait().map(drop)?)
+            },
+        )
+    }
+
+    fn pscw(&self, window: &Window<'_, u64, Mapped<SimCore>>, gets: bool) -> Result<(), Failure> {
         let peer = [self.peer(window)];
         let group = window.world().group(&peer)?;
-        let mut exposure = match self.is_first() {
-            true => None,
-            false => Some(window.post(&group)?),
-        };
-        let rounds = self.count;
-        let mut sent = 0;
-        let exposure = std::cell::RefCell::new(&mut exposure);
-        self.run(
-            |data| {
+        let post = || window.post(&group).map(Some);
+        let exposure = RefCell::new(if self.is_first() { None } else { post()? });
+        let mut expected = self.filled();
+        let (mut sent, mut arrived) = (expected.clone(), expected.clone());
+        self.turns(
+            |round| {
                 let access = window.start(&group)?;
-                access.put(peer[0], 0, data)?;
-                access.complete()?;
-                sent += 1;
-                // Rank 1 receives nothing any more behind its last one.
-                if self.is_first() || sent < rounds {
-                    **exposure.borrow_mut() = Some(window.post(&group)?);
+                if gets {
+                    access.get(peer[0], 0, &mut sent)?;
+                } else {
+                    self.fill(round, &mut sent);
+                    access.put(peer[0], 0, &sent)?;
                 }
-                Ok(())
+                access.complete()?;
+                // Rank 1 receives nothing any more behind its last one.
+                if self.is_first() || round + 1 < self.count {
+                    *exposure.borrow_mut() = post()?;
+                }
+                match gets {
+                    true => same(&sent, &self.filled()),
+                    false => Ok(()),
+                }
             },
-            |arrived| {
+            |round| {
                 let posted = exposure.borrow_mut().take();
                 posted.ok_or(Failure::Data)?.wait()?;
-                Ok(window.local().copy_out(0, arrived)?)
+                if gets {
+                    return Ok(());
+                }
+                window.local().copy_out(0, &mut arrived)?;
+                self.fill(round, &mut expected);
+                same(&arrived, &expected)
             },
         )
     }
@@ -364,7 +477,7 @@ impl Rounds {
             false => (puts, Assert::NO_STORE),
         };
         let epoch = window.fence(its | Assert::NO_PRECEDE)?;
-        let epoch = std::cell::RefCell::new(Some(epoch));
+        let epoch = RefCell::new(Some(epoch));
         let fence = |assert| -> Result<(), Failure> {
             let open = epoch.borrow_mut().take().ok_or(Failure::Data)?;
             let next = open.fence(assert)?;
@@ -406,6 +519,13 @@ impl Rounds {
 fn computing(round: usize, core: u16) -> u32 {
     let step = if core == 0 { 29 } else { 75 };
     (round * step % SPREAD) as u32
+}
+
+fn same(arrived: &[u64], expected: &[u64]) -> Result<(), Failure> {
+    match arrived == expected {
+        true => Ok(()),
+        false => Err(Failure::Data),
+    }
 }
 
 fn bytes_of(words: &[u64]) -> Vec<u8> {

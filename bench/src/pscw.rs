@@ -22,10 +22,12 @@ use flagpost::{
 };
 use flagpost_hal::{Clock, Topology};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config, Counters, Latencies, Mesh, Oracles, Report, Schedule, Sim, SimCore};
+use flagpost_sim::{
+    Config, Controllers, Counters, Latencies, Mesh, Oracles, Report, Schedule, Sim, SimCore,
+};
 
 use crate::{Charged, Cycles, Failure};
-use flagpost_common::median;
+use flagpost_common::Sorted;
 
 /// Epochs of the published experiment.
 pub const EPOCHS: u32 = 1001;
@@ -43,7 +45,7 @@ pub const BUFFER: u32 = 8 << 10;
 pub const CORES_MAX: u16 = 1024;
 
 /// The mesh of the SCC.
-const MESH: Mesh = Mesh {
+pub(crate) const MESH: Mesh = Mesh {
     columns: 6,
     rows: 4,
     cores_per_tile: 2,
@@ -100,6 +102,8 @@ pub struct Setup {
     pub skew: u32,
     /// Core cycles between two epochs of the origin, in which targets can post. Not measured.
     pub lead: u32,
+    /// How many memory controllers there are. None: 4, as on the SCC.
+    pub controllers: Option<u16>,
     /// What accesses cost.
     pub latencies: Latencies,
     /// How often: [`EPOCHS`], unless in a hurry.
@@ -120,6 +124,7 @@ impl Setup {
             work: 0,
             skew: 0,
             lead: 0,
+            controllers: None,
             latencies: Latencies::SccEas,
             epochs: EPOCHS,
         }
@@ -139,6 +144,9 @@ pub struct Measured {
     pub complete: Cycles,
     /// A target's `wait`.
     pub wait: Cycles,
+    /// By how many percent of the median the first or the third quartile differs from it, whichever
+    /// differs more: of `post`, `start`, `complete` and `wait`.
+    pub spread: [f64; 4],
     /// What each core did, start-up included.
     pub counters: Vec<Counters>,
     /// What each core's clock showed at the end.
@@ -152,6 +160,14 @@ impl Measured {
         Cycles {
             count: self.start.count + self.put.count + self.complete.count,
             hertz: self.start.hertz,
+        }
+    }
+
+    /// A target's `post` and `wait`, which Fig. 5 shows beside that.
+    pub fn target(&self) -> Cycles {
+        Cycles {
+            count: self.post.count + self.wait.count,
+            hertz: self.post.hertz,
         }
     }
 }
@@ -183,6 +199,7 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
         memory_size: (8 << 10) + 64 * u32::from(cores.saturating_sub(48)),
         // Larger chips have the same proportions.
         mesh: (cores <= 48).then_some(MESH),
+        controllers: setup.controllers.map(Controllers::Edges),
         latencies: setup.latencies,
         // Messages rely on lines that arrive whole, which is all that this changes.
         publish: if setup.strategy == Strategy::Messages {
@@ -202,11 +219,19 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
     }
     let samples = samples.into_inner();
     let hertz = setup.latencies.costs().hertz;
+    let sorted = |samples: &[u64]| Sorted::new(samples.iter().map(|&cycles| cycles as f64));
     let middle = |samples: &[u64]| Cycles {
-        count: median(samples.iter().map(|&cycles| cycles as f64)) as u64,
+        count: sorted(samples).median() as u64,
         hertz,
     };
+    let calls = [
+        &samples.post,
+        &samples.start,
+        &samples.complete,
+        &samples.wait,
+    ];
     Ok(Measured {
+        spread: calls.map(|samples| spread(&sorted(samples))),
         post: middle(&samples.post),
         start: middle(&samples.start),
         put: middle(&samples.put),
@@ -215,6 +240,15 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
         counters: report.counters,
         cycles: report.cycles,
     })
+}
+
+/// See [`Measured::spread`].
+fn spread(samples: &Sorted) -> f64 {
+    let median = samples.median();
+    let off = samples
+        .quartiles()
+        .map(|quartile| (quartile - median).abs());
+    100.0 * off[0].max(off[1]) / median
 }
 
 /// What each core runs.

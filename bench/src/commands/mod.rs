@@ -1,9 +1,11 @@
 //! Commands with a module of their own.
 
+mod cross;
 mod pingpong;
 mod results;
 mod tree;
 
+pub(crate) use cross::Cross;
 pub(crate) use pingpong::Pingpong;
 pub(crate) use results::Results;
 pub(crate) use tree::Tree;

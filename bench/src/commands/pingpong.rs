@@ -17,6 +17,9 @@ pub(crate) struct Pingpong {
     /// [default: 8 to 65536 by powers of two]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = size)]
     sizes: Vec<usize>,
+    /// How messages travel: one or more, with commas
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Variant::ALL)]
+    variants: Vec<Variant>,
     /// Distance of the two cores: 0 on one tile, 1 on neighbouring ones
     #[arg(long, value_name = "HOPS", default_value = "1", value_parser = clap::value_parser!(u16).range(..=1), allow_negative_numbers = true)]
     hops: u16,
@@ -46,7 +49,7 @@ impl Pingpong {
         let mut rows = Vec::new();
         for &bytes in sizes {
             let mut row = vec![bytes.to_string()];
-            for variant in Variant::ALL {
+            for &variant in &self.variants {
                 let setup = Setup {
                     hops: self.hops,
                     cores: self.cores,
@@ -70,7 +73,7 @@ impl Pingpong {
                 "half of a round trip in core cycles, latencies {}, {} hops, {} cores, means",
                 self.latencies, self.hops, self.cores
             ));
-            let names = Variant::ALL.map(|variant| variant.to_string());
+            let names: Vec<_> = self.variants.iter().map(Variant::to_string).collect();
             let head: Vec<&str> = std::iter::once("bytes")
                 .chain(names.iter().map(String::as_str))
                 .collect();

@@ -57,7 +57,7 @@ pub struct Cost {
 pub const SIZES: [usize; 5] = [8, 32, 64, 256, 4096];
 
 /// Calls that move data, in the order in which they are printed.
-pub const SIZED: [&str; 39] = [
+pub const SIZED: [&str; 40] = [
     "rma.put",
     "rma.get",
     "rma.accumulate",
@@ -97,6 +97,7 @@ pub const SIZED: [&str; 39] = [
     "notify.accumulate_request",
     "notify.get_accumulate_request",
     "counter.put_notify",
+    "counter.by_hand",
 ];
 
 /// Calls that move one element.

@@ -9,7 +9,8 @@
     reason = "what accesses give back, to go on with"
 )]
 
-use flagpost::{Compare, Counter, Signal, Tag, wait_any};
+use flagpost::rma::Operation;
+use flagpost::{Compare, Counter, Rma as _, Signal, Tag, wait_any};
 use flagpost_verbs::{Verb, begin};
 
 use super::{OWN, PEER, Stage};
@@ -82,9 +83,18 @@ impl Stage<'_, '_> {
     pub(super) fn counter(&self, part: &str) -> Result<(), Failure> {
         let window = self.window;
         match part {
-            "put_notify" | "put_signal" if !self.measures() => return Ok(()),
+            "put_notify" | "put_signal" | "by_hand" if !self.measures() => return Ok(()),
             "put_notify" => {
                 return Ok(self.mark(true, || window.put_notify(PEER, 0, &self.data, COUNTER))?);
+            }
+            "by_hand" => {
+                let lock = window.lock_shared(PEER)?;
+                self.mark(true, || {
+                    lock.put(PEER, 0, &self.data)?;
+                    lock.flush(PEER)?;
+                    lock.accumulate(PEER, window.len() - 1, &[1], Operation::SUM)
+                })?;
+                return Ok(lock.unlock()?);
             }
             "put_signal" => {
                 let signal = Signal(INDEX).add(1);

@@ -22,6 +22,11 @@ impl Sorted {
         self.at(self.0.len().saturating_sub(1) / 2)
     }
 
+    /// The middle ones of the lower and of the upper half; not numbers if there is none.
+    pub fn quartiles(&self) -> [f64; 2] {
+        [1, 3].map(|quarters| self.at(self.0.len().saturating_sub(1) * quarters / 4))
+    }
+
     /// The greatest one; not a number if there is none.
     pub fn most(&self) -> f64 {
         self.at(self.0.len().saturating_sub(1))
@@ -51,6 +56,8 @@ mod tests {
             let sorted = Sorted::new(samples.iter().copied());
             assert_eq!([sorted.least(), sorted.median(), sorted.most()], expected);
         }
+        let five = Sorted::new([5.0, 3.0, 1.0, 4.0, 2.0]);
+        assert_eq!(five.quartiles(), [2.0, 4.0]);
         assert!(median([]).is_nan());
     }
 }

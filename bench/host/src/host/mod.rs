@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 
 use figures::Figure;
-use flagpost_common::{Json, median, say, table};
+use flagpost_common::{Json, Sorted, median, say, table};
 use flagpost_linux::{Coherent, Emulated, Linked, MODES, Mode as _, SoftwareCoherent};
 use pair::{Batch, measure};
 
@@ -31,6 +31,7 @@ pub(crate) struct Arguments {
 /// A figure's medians.
 struct Row {
     ns: f64,
+    quartiles: [f64; 2],
     raw_ns: f64,
     line_ns: f64,
     ratio: f64,
@@ -99,6 +100,7 @@ fn run_in<M: Linked>(arguments: &Arguments, flushes: fn(&M::Link) -> u64) -> Res
             figure.ranks.to_string(),
             figure.bytes.to_string(),
             format!("{:.1}", row.ns),
+            row.quartiles.map(|ns| format!("{ns:.1}")).join("-"),
             format!("{:.1}", row.raw_ns),
             figure.raw.to_owned(),
             format!("{:.1}", row.line_ns),
@@ -113,7 +115,17 @@ fn run_in<M: Linked>(arguments: &Arguments, flushes: fn(&M::Link) -> u64) -> Res
     }
     if !arguments.json {
         let head = [
-            "figure", "ranks", "bytes", "ns", "raw", "raw is", "line", "ratio", "limit", "spread",
+            "figure",
+            "ranks",
+            "bytes",
+            "ns",
+            "quartiles",
+            "raw",
+            "raw is",
+            "line",
+            "ratio",
+            "limit",
+            "spread",
             "flushes",
         ];
         table(&head, &rows);
@@ -125,6 +137,7 @@ fn medians(batches: &[Batch]) -> Row {
     let median = |value: fn(&Batch) -> f64| median(batches.iter().map(value));
     Row {
         ns: median(|batch| batch.ns),
+        quartiles: Sorted::new(batches.iter().map(|batch| batch.ns)).quartiles(),
         raw_ns: median(|batch| batch.raw_ns),
         line_ns: median(|batch| batch.line_ns),
         ratio: median(|batch| batch.ns / batch.raw_ns),
