@@ -7,7 +7,7 @@
 //! ```
 use std::process::ExitCode;
 
-use flagpost::prelude::*;
+use flagpost::{Grid, prelude::*};
 
 /// Cells per rank.
 const CELLS: usize = 1000;
@@ -15,11 +15,11 @@ const STEPS: usize = 500;
 
 fn halo<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let (me, size) = (world.rank(), world.size());
+    let ring = Grid::new(size, [size], [true])?;
     let (left, right) = (me.prev(size), me.next(size));
     // Two elements: the left neighbour's last cell, the right one's first.
     let window = world.allocate::<u64>(2)?;
-    let mut neighbours = vec![left, right];
-    neighbours.dedup(); // of two ranks, one is on both sides
+    let neighbours = ring.neighbours(me);
     let mut cells = first(me.index());
     for _ in 0..STEPS {
         let exposure = window.post(&*neighbours)?;

@@ -143,6 +143,7 @@ mod collective;
 mod complete;
 pub mod epoch;
 mod error;
+mod grid;
 mod group;
 mod immediate;
 mod making;
@@ -178,10 +179,12 @@ pub use budget::Budget;
 /// # let _: Particle = Zeroable::zeroed();
 /// ```
 pub use bytemuck;
+pub use collective::Entering;
 pub use complete::{Complete, test_any, wait_all, wait_any};
 pub use epoch::{EpochSlots, MatchVector, MatchingList};
 pub use error::{Error, Missing, Remedy, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, Session, VectorLink, Word};
+pub use grid::{Grid, Neighbours};
 pub use group::{Group, Ranks};
 pub use making::{Freeing, Made, Making};
 pub use notify::{

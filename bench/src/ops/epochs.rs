@@ -90,6 +90,7 @@ impl<'w> Stage<'_, 'w> {
         match part {
             "flush" => self.behind_put(|lock| lock.flush(PEER)),
             "flush_all" => self.behind_put(|lock| lock.flush_all()),
+            "window" => self.behind_put(|_| self.window.flush(PEER)),
             _ => Ok(self.mark(true, || self.window.sync())?),
         }
     }

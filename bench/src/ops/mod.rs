@@ -130,7 +130,7 @@ pub const ATOMIC: [&str; 6] = [
 ];
 
 /// Calls that move none.
-pub const PLAIN: [&str; 85] = [
+pub const PLAIN: [&str; 93] = [
     "notify.notify",
     "notify.start",
     "notify.cancel",
@@ -150,6 +150,7 @@ pub const PLAIN: [&str; 85] = [
     "event.post",
     "event.query",
     "event.wait",
+    "event.sync",
     "event.free",
     "pscw.slots.post",
     "pscw.slots.post_range",
@@ -196,6 +197,7 @@ pub const PLAIN: [&str; 85] = [
     "lock.cancel_all",
     "flush.flush",
     "flush.flush_all",
+    "flush.window",
     "flush.sync",
     "collective.barrier",
     "collective.allgather",
@@ -203,6 +205,12 @@ pub const PLAIN: [&str; 85] = [
     "collective.reduce",
     "collective.allreduce",
     "collective.alltoall",
+    "collective.alltoall_uneven",
+    "collective.gather",
+    "collective.scatter",
+    "collective.reduce_scatter",
+    "collective.scan",
+    "collective.exscan",
     "window.allocate",
     "window.allocate_vector",
     "window.allocate_list",
@@ -422,6 +430,30 @@ impl Stage<'_, '_> {
             "alltoall" => {
                 let mut all = [0_u64; 2];
                 self.mark(true, || self.world.alltoall(&[7, 8], &mut all))?;
+            }
+            "alltoall_uneven" => {
+                let (block, [mut first, mut second]) = ([7_u64; 2], [[0; 2]; 2]);
+                let (from, mut into) = ([&block[..]; 2], [&mut first[..], &mut second]);
+                self.mark(true, || self.world.alltoall_uneven(&from, &mut into))?;
+            }
+            "gather" => {
+                let mut all = [0_u64; 2];
+                self.mark(true, || self.world.gather(OWN, &[7], &mut all))?;
+            }
+            "scatter" => {
+                let mut own = [0_u64];
+                self.mark(true, || self.world.scatter(OWN, &[7, 8], &mut own))?;
+            }
+            "reduce_scatter" => {
+                let mut sum = [0_u64];
+                let add = u64::wrapping_add;
+                self.mark(true, || self.world.reduce_scatter(&[7, 8], &mut sum, add))?;
+            }
+            "scan" => {
+                self.mark(true, || self.world.scan(&mut [7_u64], u64::wrapping_add))?;
+            }
+            "exscan" => {
+                self.mark(true, || self.world.exscan(&mut [7_u64], u64::wrapping_add))?;
             }
             _ => return Err(Failure::Data),
         }

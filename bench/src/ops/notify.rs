@@ -126,7 +126,7 @@ impl Stage<'_, '_> {
             }
             "wait_until" => {
                 self.mark(true, || {
-                    window.signal_wait_until(0..1, Signal(INDEX), Compare::Ge, 1)
+                    window.wait_until(0..1, Signal(INDEX), Compare::Ge, 1)
                 })?;
             }
             _ => {}
@@ -144,6 +144,14 @@ impl Stage<'_, '_> {
                 let events = self.mark(part == "make", || self.world.events(1))?;
                 Ok(self.mark(part == "free", || events.free())?)
             });
+        }
+        if part == "sync" {
+            let (events, other) = (self.world.events(2)?, self.world.rank().next(2));
+            self.repeat(|| {
+                self.world.barrier()?;
+                Ok(self.mark(true, || events.sync([other]))?)
+            })?;
+            return Ok(events.free()?);
         }
         let events = self.world.events(1)?;
         let event = events.event(INDEX)?;

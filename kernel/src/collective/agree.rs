@@ -132,7 +132,7 @@ impl<L: Link> World<'_, L> {
         point!(ONCE "a call that continues does not do these rounds again":
             "collective.agree.heard", agreement.complete = true);
         point!(WAIT "I2: scratch memory is written again after all have read":
-            "collective.agree.barrier", self.order_and_gather()?);
+            "collective.agree.barrier", self.order_and_arrive()?);
         Ok(agreement.heard.get().odd_one(agreement.own))
     }
 }

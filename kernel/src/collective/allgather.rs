@@ -65,7 +65,7 @@ impl<L: Link> World<'_, L> {
                     "collective.allgather.read", state.phase.set(1));
             },
             point!(WAIT "I2: scratch memory is written again after all have read":
-                "collective.allgather.barrier", self.order_and_gather()?));
+                "collective.allgather.barrier", self.order_and_arrive()?));
         state.phase.set(0);
         Ok(())
     }

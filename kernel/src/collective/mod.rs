@@ -1,7 +1,7 @@
-//! Collective calls: barrier, allgather, alltoall, agreement, broadcast and reductions. Every rank
-//! makes the same calls in the same order. They need no message buffers: each rank has a few slots
-//! and some scratch memory, and each place there has one writer at a time. Fences, and all that
-//! ranks make together, use them too.
+//! Collective calls: barrier, allgather, alltoall and the like, agreement, broadcast, reductions,
+//! scans. Every rank makes the same calls in the same order. They need no message buffers: each
+//! rank has a few slots and some scratch memory, and each place there has one writer at a time.
+//! Fences, and all that ranks make together, use them too.
 //!
 //! # Guarantee
 //! G1. No rank leaves a barrier before every rank has entered it; what any rank put (and, past the
@@ -9,14 +9,17 @@
 //! G2. An allgather gives every rank the element of every rank.
 //! G3. An agreement tells every rank whether all ranks offered the same.
 //! G4. A broadcast gives every rank the root's elements; a reduction gives the root, or everybody,
-//!     all ranks' elements combined, each counted once; an alltoall gives rank i the i-th block of
-//!     every rank.
+//!     all ranks' elements combined, each counted once; a scan those of the ranks up to this one;
+//!     an alltoall gives rank i the i-th block of every rank, a gather the root all blocks for it,
+//!     a scatter each rank its block of the root's.
 //!
 //! # Steps
 //! *Dissemination* (barrier, allgather, agree): in round r = 0, 1, … while 2^r < p, rank i tells
 //! rank i + 2^r (mod p) and waits for rank i - 2^r. After round r it has heard, directly or through
 //! others, from the 2^(r+1) ranks i, i-1, …; after the last from all. An allgather sends the
 //! elements heard so far along with each signal, an agreement their extremes.
+//!
+//! A scan goes the same way, but not round the ring.
 //!
 //! *Trees* use the same ways, each at most once. Broadcast: with v = i - root, in round r = 0, 1, …
 //! each v < 2^r tells v + 2^r. Reduction: with v = root - i (counted the other way round, so that
@@ -31,7 +34,12 @@
 //! | `broadcast` | ceil(log2 p) chunks (p - 1 in all), 2 ceil(log2 p) words | 1 + ceil(log2 p) |
 //! | `reduce`    | 1 chunk, 1 + ceil(log2 p) words          | 2 ceil(log2 p) |
 //! | `allreduce` | 1 + ceil(log2 p) chunks, 1 + 2 ceil(log2 p) words | 1 + 2 ceil(log2 p) |
-//! | `alltoall`  | p - 1 blocks, 2 ceil(log2 p) words       | 2 ceil(log2 p) |
+//! | `scan`      | ceil(log2 p) chunks, 2 ceil(log2 p) words | 2 ceil(log2 p) |
+//! | `exscan`    | 1 chunk and ceil(log2 p) words more      | ceil(log2 p) more |
+//! | `alltoall`, `reduce_scatter` | p - 1 blocks, 2 ceil(log2 p) words | 2 ceil(log2 p) |
+//! | `alltoall_uneven` | the same, and once more for the lengths | the same, once more |
+//! | `gather`    | 1 block, 1 + ceil(log2 p) words          | 2 ceil(log2 p) |
+//! | `scatter`   | p - 1 blocks of the root, 2 ceil(log2 p) words | 1 + ceil(log2 p) |
 //!
 //! A chunk is as much as the scratch memory holds: 32 p bytes for a broadcast, at least 32 for a
 //! reduction (its rounds share the memory), 32 for each block of an alltoall. Longer calls go chunk
@@ -59,14 +67,18 @@
 
 mod agree;
 mod allgather;
-mod alltoall;
+mod barrier;
+mod blocks;
+mod scan;
 mod tree;
 
 pub(crate) use agree::Agreement;
+pub use barrier::Entering;
+use blocks::{Blocks, Lengths};
 
 use core::{cell::Cell, fmt, ops::Range};
 
-use flagpost_link::{Key, Link, Rank, Refusal, Slot};
+use flagpost_link::{Key, Link, Rank, Slot};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
@@ -100,7 +112,8 @@ pub(crate) enum Call {
     Allgather {
         element: usize,
     },
-    Alltoall {
+    Blocks {
+        kind: Blocks,
         element: usize,
         len: usize,
     },
@@ -114,6 +127,12 @@ pub(crate) enum Call {
         len: usize,
     },
     Allreduce {
+        element: usize,
+        len: usize,
+    },
+    /// Of earlier ranks alone, or of this one, too.
+    Scan {
+        own: bool,
         element: usize,
         len: usize,
     },
@@ -133,7 +152,14 @@ impl fmt::Display for Call {
         match *self {
             Self::Barrier => f.write_str("a barrier"),
             Self::Allgather { element } => write!(f, "an allgather of {element} bytes each"),
-            Self::Alltoall { len, .. } => write!(f, "an alltoall of {len} bytes"),
+            Self::Blocks { kind, len, .. } => match kind {
+                Blocks::Alltoall | Blocks::AlltoallUneven => {
+                    write!(f, "an alltoall of {len} bytes")
+                }
+                Blocks::ReduceScatter => write!(f, "a reduce_scatter of {len} bytes"),
+                Blocks::Gather(root) => write!(f, "a gather of {len} bytes to {}", root.get()),
+                Blocks::Scatter(root) => write!(f, "a scatter of {len} bytes from {}", root.get()),
+            },
             Self::Broadcast { root, len } => {
                 write!(f, "a broadcast of {len} bytes from {}", root.get())
             }
@@ -141,6 +167,7 @@ impl fmt::Display for Call {
                 write!(f, "a reduction of {len} bytes to {}", root.get())
             }
             Self::Allreduce { len, .. } => write!(f, "an allreduce of {len} bytes"),
+            Self::Scan { len, .. } => write!(f, "a scan of {len} bytes"),
             Self::Make(_) => f.write_str("a call that makes a window or events"),
             Self::Fence(_) => f.write_str("a fence"),
             Self::FreeWindow(_) => f.write_str("a call that frees a window"),
@@ -164,6 +191,8 @@ pub(crate) struct Collectives {
     phase: Cell<u8>,
     /// Where the current chunk begins.
     chunk: Cell<usize>,
+    /// Of blocks of unequal lengths.
+    lengths: Cell<Lengths>,
 }
 
 impl Collectives {
@@ -175,6 +204,7 @@ impl Collectives {
             gather: Rounds::new(GATHER),
             phase: Cell::new(0),
             chunk: Cell::new(0),
+            lengths: Cell::default(),
         }
     }
 
@@ -255,6 +285,8 @@ enum Rows {
     From(Rank),
     /// From all to rank `.0`, distances fall.
     To(Rank),
+    /// Every rank tells later ones, distances rise.
+    Up,
 }
 
 impl Rows {
@@ -270,6 +302,10 @@ impl Rows {
             Self::All => Role {
                 sends: true,
                 receives: true,
+            },
+            Self::Up => Role {
+                sends: distance < size.saturating_sub(rank.get()),
+                receives: distance <= rank.get(),
             },
             Self::From(root) => {
                 let v = behind(root);
@@ -426,34 +462,6 @@ fn advance(counts: &[Cell<u32>], round: u8) {
 }
 
 impl<L: Link> World<'_, L> {
-    /// Waits until every rank has called this. Earlier puts of all ranks are in memory then.
-    ///
-    /// Orders memory; it does not touch caches. O(log p) remote writes.
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] naming the rank that was waited for; call again to continue.
-    /// [`Error::CollectiveUnfinished`].
-    ///
-    /// # Example
-    /// ```
-    /// # flagpost_guide::simulate(3, |world| {
-    /// use flagpost::Rank;
-    ///
-    /// let window = world.allocate::<u32>(1)?;
-    /// if world.rank() == Rank::new(0) {
-    ///     window.peer(Rank::new(1))?.set(0, 7)?;
-    /// }
-    /// world.barrier()?; // what rank 0 has stored is in memory then
-    /// assert_eq!(window.peer(Rank::new(1))?.get(0)?, 7);
-    /// # Ok(())
-    /// # });
-    /// ```
-    #[track_caller]
-    pub fn barrier(&self) -> Result<(), Error> {
-        called!(self);
-        self.attempt(Call::Barrier, || self.order_and_gather())
-    }
-
     /// Continues `call`, or begins it if no other one has begun.
     pub(crate) fn attempt<R>(
         &self,
@@ -482,43 +490,6 @@ impl<L: Link> World<'_, L> {
             Some(_) => Err(Error::CollectiveUnfinished),
             None => Ok(()),
         }
-    }
-
-    /// [`barrier`](World::barrier), as a part of another call.
-    pub(crate) fn order_and_gather(&self) -> Result<(), Error> {
-        point!(ORDER "G1: once, before the first signal, is enough: later rounds add nothing":
-            "collective.barrier.fence", self.wait().retry(|| self.link().fence())?);
-        self.gather()
-    }
-
-    /// The same, for who has ordered what it put.
-    pub(crate) fn gather(&self) -> Result<(), Error> {
-        self.collectives.barrier.run(self, Rows::All, |_, _| Ok(()))
-    }
-
-    /// The first barrier: each rank must be up before it is told anything, or takes anything.
-    pub(crate) fn meet(&self) -> Result<(), Error> {
-        let missing = Cell::new(self.rank());
-        let late = || Timeout {
-            waiting: Waiting::StartUp,
-            missing: Missing::one(missing.get()),
-        };
-        point!(WAIT "what came before is of an earlier session": "collective.meet.open",
-            self.wait().taking().until(|| match self.link().connect(self.rank()) {
-                Err(Refusal::NotReady(rank)) => {
-                    missing.set(rank);
-                    Ok(None)
-                }
-                result => Ok(Some(result?)),
-            }, late)?);
-        let connect = |step: Step, half: Half| {
-            if half == Half::Send {
-                point!(WAIT "a rank that starts clears the words that this one stores to":
-                    "collective.meet.connect", self.wait().retry(|| self.link().connect(step.to))?);
-            }
-            Ok(())
-        };
-        self.collectives.barrier.run(self, Rows::All, connect)
     }
 }
 

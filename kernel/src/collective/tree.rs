@@ -46,7 +46,7 @@ impl<L: Link> World<'_, L> {
                 let part = bytes.get_mut(range).unwrap_or(&mut []);
                 state.once(0, || self.hand_down(root, part))?;
                 point!(WAIT "I2: scratch memory is written again after all have read":
-                    "collective.broadcast.barrier", self.order_and_gather()?);
+                    "collective.broadcast.barrier", self.order_and_arrive()?);
                 Ok(())
             })
         })
@@ -93,9 +93,11 @@ impl<L: Link> World<'_, L> {
         let (element, len) = (size_of::<T>(), size_of_val(data));
         self.attempt(Call::Reduce { root, element, len }, || {
             state.in_chunks(data.len(), most, |range| {
-                state.once(0, || self.pass_up(root, place, part(data, range), &mut op))?;
+                state.once(0, || {
+                    self.pass(Rows::To(root), place, part(data, range), &mut op)
+                })?;
                 point!(WAIT "I2: scratch memory is written again after all have read":
-                    "collective.reduce.barrier", self.order_and_gather()?);
+                    "collective.reduce.barrier", self.order_and_arrive()?);
                 Ok(())
             })
         })
@@ -130,21 +132,22 @@ impl<L: Link> World<'_, L> {
         self.attempt(Call::Allreduce { element, len }, || {
             state.in_chunks(data.len(), most, |range| {
                 let part = part(data, range);
-                state.once(0, || self.pass_up(ROOT, place, part, &mut op))?;
+                state.once(0, || self.pass(Rows::To(ROOT), place, part, &mut op))?;
                 state.once(1, || self.hand_down(ROOT, bytemuck::cast_slice_mut(part)))?;
                 point!(WAIT "I2: scratch memory is written again after all have read":
-                    "collective.allreduce.barrier", self.order_and_gather()?);
+                    "collective.allreduce.barrier", self.order_and_arrive()?);
                 Ok(())
             })
         })
     }
 
-    /// Bytes of scratch memory for each round of a reduction, and how many elements go there.
-    fn places<T>(&self) -> Result<(usize, usize), Error> {
+    /// Bytes of scratch memory for each round of a reduction, and one more place, and how many
+    /// elements go to each.
+    pub(super) fn places<T>(&self) -> Result<(usize, usize), Error> {
         check_element::<T>()?;
         let (_, scratch) = self.link().scratch();
-        // There are at least 32 bytes per rank, and not more rounds than ranks.
-        let place = scratch.checked_div(usize::from(rounds(self.size())).max(1));
+        // There are at least 32 bytes per rank, and fewer rounds than ranks.
+        let place = scratch.checked_div(usize::from(rounds(self.size())).saturating_add(1));
         let place = place.unwrap_or(0).max(ELEMENT);
         let most = place.checked_div(size_of::<T>());
         Ok((place, most.unwrap_or(usize::MAX)))
@@ -172,13 +175,13 @@ impl<L: Link> World<'_, L> {
             .run(self, Rows::From(root), exchange)
     }
 
-    /// From all to the root. Each round's part has a place of its own.
-    fn pass_up<T: Pod>(
+    /// Along `rows`, combined with what each rank has. Each round's part has a place of its own.
+    pub(super) fn pass<T: Pod>(
         &self,
-        root: Rank,
+        rows: Rows,
         place: usize,
         part: &mut [T],
-        op: &mut impl FnMut(T, T) -> T,
+        mut op: impl FnMut(T, T) -> T,
     ) -> Result<(), Error> {
         let (link, (key, _)) = (self.link(), self.link().scratch());
         let placed = &self.collectives.gather.placed;
@@ -204,11 +207,11 @@ impl<L: Link> World<'_, L> {
             }
             Ok(())
         };
-        self.collectives.gather.run(self, Rows::To(root), exchange)
+        self.collectives.gather.run(self, rows, exchange)
     }
 }
 
 /// A chunk of `data`.
-fn part<T>(data: &mut [T], range: Range<usize>) -> &mut [T] {
+pub(super) fn part<T>(data: &mut [T], range: Range<usize>) -> &mut [T] {
     data.get_mut(range).unwrap_or(&mut [])
 }

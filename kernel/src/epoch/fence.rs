@@ -198,7 +198,7 @@ impl<L: Link> Turn<'_, '_, L> {
                     .contains(Assert::NO_PRECEDE | Assert::NO_SUCCEED)
                 {
                     point!(WAIT "G1, G3: all ranks have come":
-                        "fence.meet", world.attempt(call, || world.gather())?);
+                        "fence.meet", world.attempt(call, || world.arrive())?);
                 }
                 self.phase = Phase::Refresh;
             }

@@ -7,6 +7,7 @@
 //!   drain and an acquire. While data that travel with notifications are on their way to the
 //!   target, also 1 load of the ring's head until the target has taken them.
 //! * [`Lock::flush_all`]: the same at all targets. Cost: the same, once for each such target.
+//! * [`Window::flush`], [`Window::flush_all`]: the same without a lock, for notified accesses.
 //! * [`Window::sync`]: the owner's view of its own piece and what peers see agree. Cost: the lines
 //!   of the piece that the owner's cache has.
 //!
@@ -26,7 +27,7 @@ use flagpost_link::{Link, Rank};
 
 use super::lock::Lock;
 use crate::{
-    Error, Window,
+    Error, Window, World,
     window::{fast::declined, reach::Reach},
 };
 
@@ -86,7 +87,7 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     fn flush_one(&self, target: Rank) -> Result<(), Error> {
         self.core().world.check_rank(target)?;
         self.admit(target)?;
-        self.place(Some(target))
+        self.core().world.place_all(Some(target))
     }
 
     /// [`flush`](Lock::flush), for all targets of the epoch. It may wait for a target that
@@ -97,18 +98,58 @@ impl<T: Pod, L: Link> Lock<'_, '_, T, L> {
     #[track_caller]
     pub fn flush_all(&self) -> Result<(), Error> {
         called!(self.core().world);
-        self.place(None)
+        self.core().world.place_all(None)
     }
+}
 
-    fn place(&self, target: Option<Rank>) -> Result<(), Error> {
-        let world = self.core().world;
+impl<L: Link> World<'_, L> {
+    /// Waits until all that this rank has put at `target`, or at all ranks, is in memory.
+    fn place_all(&self, target: Option<Rank>) -> Result<(), Error> {
         point!(FLUSH "accesses to the target, or to all, are complete":
-            "flush.place.wait", world.wait().retry(|| world.link().flush(target))?);
+            "flush.place.wait", self.wait().retry(|| self.link().flush(target))?);
         Ok(())
     }
 }
 
 impl<T: Pod, L: Link, S> Window<'_, T, L, S> {
+    /// Waits until all that this rank has put at `target` is in its memory: the accesses without an
+    /// epoch, which are notified ones, and those of [`peer`](Window::peer). The target has nothing
+    /// to do, but for data that travel inline: see [`Lock::flush`].
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`]; [`Error::Timeout`] naming the target; [`Error::PeerLost`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(2, |world| {
+    /// use flagpost::Tag;
+    ///
+    /// let window = world.allocate::<u32>(1)?;
+    /// let next = world.rank().next(world.size());
+    /// window.put_notify(next, 0, &[7], Tag(1))?;
+    /// window.flush(next)?; // the target has not asked for it yet
+    /// assert_eq!(window.peer(next)?.get(0)?, 7);
+    /// world.barrier()?; // while it waits here, this rank places what comes inline
+    /// # Ok(())
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn flush(&self, target: Rank) -> Result<(), Error> {
+        called!(self.core.world);
+        self.core.world.check_rank(target)?;
+        self.core.world.place_all(Some(target))
+    }
+
+    /// [`flush`](Window::flush), for all targets.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] naming one of them; [`Error::PeerLost`].
+    #[track_caller]
+    pub fn flush_all(&self) -> Result<(), Error> {
+        called!(self.core.world);
+        self.core.world.place_all(None)
+    }
+
     /// Makes this rank's stores to its own piece visible to peers, and peers' puts there that this
     /// rank was told of visible to its loads. For pieces that are accessed under locks: see
     /// [there](crate::epoch::lock#this-ranks-own-piece).

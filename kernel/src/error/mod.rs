@@ -180,6 +180,13 @@ errors! {
             /// The most.
             max: u16,
         } => Call: "a dynamic window has 1 to {max} regions, not {regions}";
+        /// A grid has a place for each rank.
+        BadGrid {
+            /// Its places.
+            places: u64,
+            /// How many ranks there are.
+            ranks: u16,
+        } => Call: "a grid of {places} places for {ranks} ranks";
         /// A request for 0 notifications waits for nothing.
         CountZero => Call: "a request must expect at least 1 notification";
         /// The tag does not fit into an immediate beside the rank and the window.

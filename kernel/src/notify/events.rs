@@ -68,7 +68,7 @@ use super::{Compare, Event, WordRequest, notice::Kept};
 #[cfg(doc)]
 use crate::Window;
 use crate::{
-    Budget, Error, Freeing, Making, Unfinished, World,
+    Budget, Error, Freeing, Group, Making, Ranks, Unfinished, World,
     collective::Call,
     making::Ways,
     rma::telling::{Checked, Telling},
@@ -272,8 +272,8 @@ impl<'w, L: Link> Events<'w, L> {
     /// the [module](self) for what can be read then; this rank's lines are not refreshed.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::CountZero`]; [`Error::Timeout`] with how many posts are
-    /// missing, and no rank, as any may post: none was taken.
+    /// [`Error::NoSuchCounter`]; [`Error::Timeout`] with how many posts are missing, and no rank,
+    /// as any may post: none was taken.
     ///
     /// # Example
     /// ```
@@ -294,6 +294,57 @@ impl<'w, L: Link> Events<'w, L> {
         let word = (event.into(), place);
         WordRequest::new(self.world, None, word, Compare::Ge, until.into())?.run()?;
         Ok(())
+    }
+
+    /// Waits until each of `ranks` has called this with this rank among its ranks, as often as this
+    /// rank has named it: `sync images` of coarray Fortran. All that they did before is in memory
+    /// then; this rank's lines are not refreshed.
+    ///
+    /// It posts event `r` of each of them, `r` being this rank's number, and takes a post of each
+    /// of its own events of their numbers: use none of these events otherwise.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::DuplicateRank`]; [`Error::NoSuchCounter`] if there are fewer
+    /// events than ranks: nothing was posted. [`Error::PeerLost`], [`Error::PeerLeft`].
+    ///
+    /// # Example
+    /// ```
+    /// # flagpost_guide::simulate(3, |world| {
+    /// let (events, window) = (world.events(world.size().into())?, world.allocate::<u32>(1)?);
+    /// let (next, prev) = (world.rank().next(3), world.rank().prev(3));
+    /// window.peer(next)?.set(0, 7)?;
+    /// events.sync([next, prev])?; // not all ranks, if there are more
+    /// assert_eq!(window.peer(world.rank())?.get(0)?, 7);
+    /// # Ok(())
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn sync<'g>(&self, ranks: impl Ranks<'g>) -> Result<(), Error> {
+        called!(self.world);
+        self.syncing(ranks)?.wait()
+    }
+
+    /// [`sync`](Self::sync), with a handle: for programs that do not wait for ever. Nothing happens
+    /// before it is waited for.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRank`], [`Error::DuplicateRank`], [`Error::NoSuchCounter`].
+    #[track_caller]
+    pub fn syncing<'e, 'g>(&'e self, ranks: impl Ranks<'g>) -> Result<Syncing<'e, 'g, L>, Error> {
+        called!(self.world);
+        let group = ranks.group(self.world.size())?;
+        for &rank in group.ranks().iter().chain([&self.world.rank()]) {
+            self.place(rank, rank.get().into())?;
+        }
+        let (events, world, post) = (self, self.world, None);
+        Ok(Syncing {
+            events,
+            world,
+            group,
+            post,
+            told: 0,
+            heard: 0,
+        })
     }
 
     /// Gives the events back. Collective, and a barrier: nobody posts any more. Posts that nobody
@@ -325,7 +376,7 @@ impl<'w, L: Link> Events<'w, L> {
     fn leave(&self) -> Result<(), Error> {
         let (world, call) = (self.world, Call::FreeEvents(self.key));
         point!(ORDER "the memory is not used again while a rank still posts":
-            "events.free.barrier", world.attempt(call, || world.order_and_gather()); else Ok(()))
+            "events.free.barrier", world.attempt(call, || world.order_and_arrive()); else Ok(()))
     }
 
     /// Where an event lies.
@@ -361,6 +412,56 @@ impl<'w, L: Link> Events<'w, L> {
         self.world.link().withdraw(self.key);
         self.world.arena.give_back(self.taken);
     }
+}
+
+/// A [`sync`](Events::sync) that is not done.
+///
+/// Dropped after the first wait, it leaves open which ranks have heard of this one.
+#[derive(Debug)]
+#[must_use = "ranks hear of this one when the handle is waited for"]
+pub struct Syncing<'e, 'g, L: Link> {
+    events: &'e Events<'e, L>,
+    world: &'e World<'e, L>,
+    group: Group<'g>,
+    /// To the next rank that is to hear of this one.
+    post: Option<EventPost<'e, L>>,
+    told: u16,
+    heard: u16,
+}
+
+impl<L: Link> Syncing<'_, '_, L> {
+    fn meet(&mut self) -> Result<(), Error> {
+        let (events, own) = (self.events, self.world.rank().get().into());
+        while let Some(&rank) = self.group.rest(self.told).first() {
+            let post = match &mut self.post {
+                Some(post) => post,
+                none => none.insert(events.posting(rank, own)?),
+            };
+            post.tell()?;
+            self.post = None;
+            self.told = self.told.saturating_add(1);
+        }
+        while let Some(rank) = self.group.rest(self.heard).first() {
+            events.wait(rank.get().into(), 1)?;
+            self.heard = self.heard.saturating_add(1);
+        }
+        Ok(())
+    }
+}
+
+ends! {
+    impl['e, 'g, L: Link] Syncing<'e, 'g, L>,
+    in world, by meet;
+    /// Waits for all of the ranks.
+    ///
+    /// # Errors
+    /// [`Error::PeerLost`], [`Error::PeerLeft`].
+    wait -> ();
+    /// # Errors
+    /// Those of [`wait`](Self::wait), [`Error::Timeout`]: with the handle again.
+    wait_within;
+    /// Tells the ranks, and is done if all have called:
+    test;
 }
 
 /// A post of an event that is not done.

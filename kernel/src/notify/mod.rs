@@ -84,7 +84,7 @@ mod request;
 mod word_request;
 pub mod words;
 
-pub use events::{EventPost, Events};
+pub use events::{EventPost, Events, Syncing};
 pub use expect::{Source, TagFilter};
 pub use notice::{AnyWord, Changed, Counter, Event, Notice, Signal};
 pub use request::{Request, Status};

@@ -24,7 +24,9 @@ use core::{cell::Cell, ops::Range};
 use bytemuck::Pod;
 use flagpost_link::{Key, Link, Pending, Word};
 
-use super::{AnyWord, Counter, Signal, notice::Kept};
+#[cfg(doc)]
+use super::Signal;
+use super::{AnyWord, Counter, notice::Kept};
 use crate::{
     Budget, DynamicWindow, Error, Missing, Timeout, Unfinished, Waiting, Window, World,
     complete::{Complete, Sealed},
@@ -91,12 +93,12 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`Signal`], or an [`Event`](super::Event).
     ///
     /// A counter or signal keeps its value. Of an event, the posts are compared that this rank has
-    /// not taken; with [`Compare::Ge`] the request takes `value` of them when it completes.
+    /// not taken; with [`Compare::Ge`] the request takes `value` of them when it completes. A
+    /// request for at least 0 is complete immediately.
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::WrongWindow`]: the event is another world's;
-    /// [`Error::OutOfRange`]; [`Error::CountZero`] for [`Compare::Ge`] with 0, of a counter or an
-    /// event.
+    /// [`Error::OutOfRange`].
     ///
     /// # Example
     /// ```
@@ -131,7 +133,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// [`expect_word`](Self::expect_word).
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::CountZero`] for a threshold of 0.
+    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`].
     ///
     /// # Example
     /// ```
@@ -162,12 +164,14 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         self.word_request(lines, counter.into(), Compare::Ge, threshold)
     }
 
-    /// Waits until this rank's `signal` compares with `value` as `compare` says, and gives its
-    /// value: an [`expect_word`](Self::expect_word) that is started and waited for.
+    /// Waits until this rank's `word` compares with `value` as `compare` says, and gives the word's
+    /// value: an [`expect_word`](Self::expect_word) for one use, which is started, waited for and
+    /// gone.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`], [`Error::OutOfRange`]; [`Error::TooManyRequests`], unless the
-    /// range is empty; [`Error::Timeout`], which names no rank, as any may set it: call again.
+    /// [`Error::NoSuchCounter`], [`Error::WrongWindow`], [`Error::OutOfRange`];
+    /// [`Error::TooManyRequests`], unless the range is empty; [`Error::Timeout`], which names no
+    /// rank, as any may tell the word: call again.
     ///
     /// # Example
     /// ```
@@ -178,21 +182,21 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// let peer = world.rank().next(world.size());
     /// window.set_num_notify(1)?;
     /// window.put_notify(peer, 0, &[7], Signal(0).set(3))?;
-    /// assert_eq!(window.signal_wait_until(0..1, Signal(0), Compare::Ge, 2)?, 3);
+    /// assert_eq!(window.wait_until(0..1, Signal(0), Compare::Ge, 2)?, 3);
     /// assert_eq!(window.local().get(0)?, 7);
     /// # Ok(())
     /// # });
     /// ```
     #[track_caller]
-    pub fn signal_wait_until(
-        &self,
+    pub fn wait_until<'r>(
+        &'r self,
         range: Range<usize>,
-        signal: Signal,
+        word: impl Into<AnyWord<'r>>,
         compare: Compare,
         value: L::Word,
     ) -> Result<L::Word, Error> {
         called!(self.core.world);
-        self.word_request(self.lines(range)?, signal.into(), compare, value)?
+        self.word_request(self.lines(range)?, word.into(), compare, value)?
             .run()
     }
 
@@ -215,8 +219,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     /// that is attached is published when it starts, and refreshed when it is complete.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`]; [`Error::WrongWindow`]: the event is another world's;
-    /// [`Error::CountZero`] for [`Compare::Ge`] with 0, of a counter or an event.
+    /// [`Error::NoSuchCounter`]; [`Error::WrongWindow`]: the event is another world's.
     #[track_caller]
     pub fn expect_word<'r>(
         &'r self,
@@ -244,9 +247,6 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
             AnyWord::Signal(_) => (false, None),
             AnyWord::Event(event) => (true, Some(event.taken)),
         };
-        if counts && compare == Compare::Ge && value == L::Word::default() {
-            return Err(Error::CountZero);
-        }
         Ok(Self {
             world,
             target,

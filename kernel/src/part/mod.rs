@@ -304,7 +304,7 @@ impl<'w, L: Link> Part<'w, L> {
             point!(PUBLISH "no dirty line travels over what this memory becomes":
                 "part.free.publish", world.link().publish(self.share, 0, self.bytes)?);
             point!(WAIT "memory that a rank still accesses is not used again":
-                "part.free.barrier", world.attempt(call, || world.order_and_gather())?);
+                "part.free.barrier", world.attempt(call, || world.order_and_arrive())?);
             self.state.set(State::Left);
         }
         for id in 0..self.windows {

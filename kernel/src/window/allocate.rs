@@ -214,21 +214,23 @@ impl<'w, L: Link> World<'w, L> {
     /// Clears a new piece, through the cache: what it holds of these bytes is then right as well.
     pub(super) fn zero(&self, key: Key, bytes: usize) -> Result<(), Error> {
         const ZEROS: [u8; 64] = [0; 64];
-        if self.link().zero(key, 0, bytes)? {
-            // Only the order is left.
-            return Ok(self.link().publish(key, 0, 0)?);
-        }
+        // Of zeros that the link has made only the order is left.
+        let stored = if self.link().zero(key, 0, bytes)? {
+            0
+        } else {
+            bytes
+        };
         point!(REFRESH "the cache may hold lines of what this memory was":
-            "window.zero.refresh", self.link().refresh(key, 0, bytes)?);
+            "window.zero.refresh", self.link().refresh(key, 0, stored)?);
         let mut offset = 0;
-        while offset < bytes {
-            let step = bytes.saturating_sub(offset).min(ZEROS.len());
+        while offset < stored {
+            let step = stored.saturating_sub(offset).min(ZEROS.len());
             let zeros = ZEROS.get(..step).unwrap_or(&[]);
             self.link().write_local(key, offset, zeros)?;
             offset = offset.saturating_add(step);
         }
         point!(PUBLISH "peers read zeros, and no dirty line travels over puts":
-            "window.zero.publish", self.link().publish(key, 0, bytes)?);
+            "window.zero.publish", self.link().publish(key, 0, stored)?);
         Ok(())
     }
 }
@@ -349,7 +351,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
         if !core.left.get() {
             let (world, call) = (core.world, Call::FreeWindow(core.id));
             point!(WAIT "memory that a rank still accesses is not used again":
-                "window.free.barrier", world.attempt(call, || world.order_and_gather())?);
+                "window.free.barrier", world.attempt(call, || world.order_and_arrive())?);
             core.left.set(true);
             core.abandoned.set(true);
         }

@@ -148,7 +148,7 @@ pub(crate) fn operate<L: VectorLink>(
             ends(put.wait_within(BUDGET))?;
         }
         16 => {
-            counted.signal_wait_until(0..1, Signal(0), Compare::Ge, 1.into())?;
+            counted.wait_until(0..1, Signal(0), Compare::Ge, 1.into())?;
         }
         17 => {
             counted.reset_notify_value(Counter(0))?;

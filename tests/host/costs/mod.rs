@@ -184,7 +184,7 @@ fn calls() {
     let found = cost(locked, |window, _| {
         window.set_notify_value(Counter(1), 7)?;
         let range = 2 * WORDS..4 * WORDS;
-        let found = window.signal_wait_until(range, Signal(1), Compare::Eq, 7);
+        let found = window.wait_until(range, Signal(1), Compare::Eq, 7);
         found.map(drop)
     });
     assert_eq!(found, [1, 0, 0, 0, 0, 2, 2]);

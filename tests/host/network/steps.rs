@@ -237,12 +237,7 @@ fn a_notice_comes_behind_all_that_was_put() {
                 by_steps(world, tell, |rest| rest.wait_within(NONE))?;
             }
             for peer in peers {
-                window.signal_wait_until(
-                    0..0,
-                    Signal(peer.get().into()),
-                    Compare::Eq,
-                    round.into(),
-                )?;
+                window.wait_until(0..0, Signal(peer.get().into()), Compare::Eq, round.into())?;
                 for place in places(peer) {
                     assert_eq!(window.local().get(place)?, round);
                 }

@@ -85,6 +85,8 @@ pub(crate) fn passive<L: Link>(window: &Window<'_, u64, L>) -> Result<(), Error>
     window.lock_exclusive(rank())?.unlock()?;
     window.lock_queued(rank())?.unlock()?;
     window.lock_all()?.unlock()?;
+    window.flush(rank())?;
+    window.flush_all()?;
     window.sync()
 }
 

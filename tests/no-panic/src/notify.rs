@@ -88,13 +88,16 @@ pub(crate) fn counted<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     value ^= window.signal_fetch(Signal(any()))?.into();
     let range = index()..index();
     value ^= window
-        .signal_wait_until(range, Signal(any()), compare, any().into())?
+        .wait_until(range, Signal(any()), compare, any().into())?
         .into();
     events.post(rank(), any())?;
     if let Err(late) = events.posting(rank(), any())?.test()
         && let Err(late) = late.handle.wait_within(budget())
     {
         late.handle.wait()?;
+    }
+    if let Err(late) = events.syncing([rank()])?.test() {
+        late.handle.wait_within(budget()).map_err(Unfinished::give_up)?;
     }
     value ^= events.query(any())?.into();
     world.within(budget(), || events.wait(any(), any()))?;

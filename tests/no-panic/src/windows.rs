@@ -107,6 +107,15 @@ pub(crate) fn collectives<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     world.allreduce(&mut words, u32::wrapping_add)?;
     let from = words;
     world.alltoall(&from, &mut words)?;
+    world.alltoall_uneven(&[&from, &from[..2]], &mut [&mut words])?;
+    world.gather(rank(), &from[..3], &mut words)?;
+    world.scatter(rank(), &from, &mut words[..3])?;
+    world.reduce_scatter(&from, &mut words[..3], u32::wrapping_add)?;
+    world.scan(&mut words, u32::wrapping_add)?;
+    world.exscan(&mut words, u32::wrapping_add)?;
+    if let Err(late) = world.entering()?.test() {
+        late.handle.wait()?;
+    }
     let mut bytes = [[any() as u8; 3]; 9];
     world.broadcast(rank(), &mut bytes)?;
     world.allreduce(&mut bytes, |one, other| [one[0], other[1], one[2]])?;

@@ -1,8 +1,9 @@
-//! Broadcast, reductions and alltoall.
+//! Broadcast, reductions, scans, alltoall and the like.
 
-use flagpost::{Error, Link, Rank, World};
+use flagpost::{Entering, Error, Link, Rank, World};
 
 use super::again;
+use super::timeout::{SHORT, unless_early};
 use super::world::refused as refuses;
 use crate::{Failure, context::check};
 
@@ -129,6 +130,71 @@ pub(super) fn alltoall<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Blocks to each root and back; of unequal lengths, from each to each; sums of blocks.
+pub(super) fn blocks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const RANKS: usize = 48;
+    const BLOCK: usize = 9; // more than fits 32 bytes
+    let (me, size) = (world.rank(), usize::from(world.size()));
+    let own = own(me, 0);
+    let mut all = [0; RANKS * BLOCK];
+    for (root, len) in roots(world.size()).flat_map(|root| [0, 1, BLOCK].map(|len| (root, len))) {
+        let count = if me == root { size * len } else { 0 };
+        world.gather(root, &own[..len], &mut all[..count])?;
+        for (at, &found) in all[..count].iter().enumerate() {
+            let from = Rank::new((at / len) as u16);
+            check("gathered", found, value(from, at % len, 0))?;
+        }
+        let mut back = [0; BLOCK];
+        world.scatter(root, &all[..count], &mut back[..len])?;
+        check("scattered", back[..len] == own[..len], true)?;
+    }
+    let len = |other: usize| (me.index() + other) % (BLOCK + 1);
+    let from: [&[u32]; RANKS] = core::array::from_fn(|to| &own[..len(to)]);
+    let mut places = [[0; BLOCK]; RANKS];
+    let mut into = places.each_mut().map(|place| &mut place[..]);
+    for (rank, place) in into.iter_mut().enumerate() {
+        *place = &mut core::mem::take(place)[..len(rank)];
+    }
+    world.alltoall_uneven(&from[..size], &mut into[..size])?;
+    for (rank, place) in (0..).map(Rank::new).zip(&into[..size]) {
+        for (index, &found) in place.iter().enumerate() {
+            check("uneven", found, value(rank, index, 0))?;
+        }
+    }
+    all = core::array::from_fn(|at| value(me, at, 0));
+    let mut sums = [0; BLOCK];
+    world.reduce_scatter(&all[..size * BLOCK], &mut sums, u32::wrapping_add)?;
+    for (index, &found) in sums.iter().enumerate() {
+        check(
+            "sum",
+            found,
+            sum(world.size(), me.index() * BLOCK + index, 0),
+        )?;
+    }
+    Ok(())
+}
+
+/// With and without the rank's own elements, of all lengths, in the order of ranks.
+pub(super) fn scan<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let me = world.rank();
+    for (round, len) in (0..).zip(lengths(world)) {
+        let (mut upto, mut before) = (own(me, round), own(me, round));
+        world.scan(&mut upto[..len], u32::wrapping_add)?;
+        world.exscan(&mut before[..len], u32::wrapping_add)?;
+        for index in 0..len {
+            let expected = sum(me.get() + 1, index, round);
+            check("with its own", upto[index], expected)?;
+            let own = value(me, index, round);
+            let untouched = if me.get() == 0 { own } else { 0 };
+            let expected = expected.wrapping_sub(own).wrapping_add(untouched);
+            check("before it", before[index], expected)?;
+        }
+    }
+    let mut first = [u32::from(me.get())];
+    world.scan(&mut first, |earlier, _| earlier)?;
+    check("order", first[0], 0_u32)
 }
 
 /// All kinds one after the other: none finds what another has left, in slots or in scratch memory.
@@ -261,6 +327,38 @@ pub(super) fn timeouts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 value(Rank::new((at / block) as u16), place),
             )?;
         }
+    }
+    let entering = world.entering()?.wait_within(SHORT);
+    let entered = unless_early(entering, |_| true, Entering::wait_within);
+    entered.map_err(|late| late.error)?;
+    let mut sums = [1_u32];
+    again(world, || world.scan(&mut sums, |one, other| one + other))?;
+    check("scan", sums[0], u32::from(me.get()) + 1)?;
+    again(world, || world.exscan(&mut sums, |one, other| one + other))?;
+    let before = u32::from(me.get()) * (u32::from(me.get()) + 1) / 2;
+    check("exscan", sums[0], if me.get() == 0 { 1 } else { before })?;
+    const FEW: usize = 4;
+    let (own, mut places) = ([me.get(); LEN], [[0; LEN]; FEW]);
+    let mut into = places.each_mut().map(|place| &mut place[..]);
+    if let Some(into) = into.get_mut(..size.into()) {
+        let from = &[&own[..]; FEW][..into.len()];
+        again(world, || world.alltoall_uneven(from, into))?;
+        for (rank, place) in (0..).zip(into) {
+            check("uneven", place.iter().all(|&found| found == rank), true)?;
+        }
+    }
+    let mut all = [0; LEN];
+    let count = if me == last { usize::from(size) } else { 0 };
+    if count <= LEN {
+        again(world, || world.gather(last, &[me.get()], &mut all[..count]))?;
+        check(
+            "gather",
+            all[..count].iter().copied().eq(0..count as u16),
+            true,
+        )?;
+        let mut back = [0];
+        again(world, || world.scatter(last, &all[..count], &mut back))?;
+        check("scatter", back[0], me.get())?;
     }
     Ok(world.barrier()?)
 }

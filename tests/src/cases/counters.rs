@@ -93,7 +93,7 @@ pub(super) fn swaps<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     let (mut sum, all) = (0, u64::from(EACH * others));
     while sum < all {
-        window.signal_wait_until(0..0, Signal(1), Compare::Ne, 0.into())?;
+        window.wait_until(0..0, Signal(1), Compare::Ne, 0.into())?;
         let taken: u64 = window.reset_notify_value(Counter(1))?.into();
         sum += taken;
     }
@@ -216,7 +216,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("value", one_more.wait()?, 31_u32)?;
     world.barrier()?;
     window.notify(next, Counter(0))?;
-    window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1.into())?;
+    window.wait_until(0..0, Signal(0), Compare::Eq, 1.into())?;
     window.set_num_notify(1)?;
     check("afterwards", window.notify_value(Counter(0))?, 0_u32)
 }
@@ -249,7 +249,7 @@ pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     dynamic.window().notify(next, Signal(0).add(3.into()))?;
     let seen = dynamic
         .window()
-        .signal_wait_until(0..0, Signal(0), Compare::Ge, 3.into())?;
+        .wait_until(0..0, Signal(0), Compare::Ge, 3.into())?;
     check("of the dynamic window", seen, 3_u32)?;
     dynamic.free()?;
     Ok(memory.release()?)
@@ -271,7 +271,7 @@ pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("started", error == Error::Exposed, true)?;
     // It is as it was.
     window.notify(next, Counter(0))?;
-    window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1.into())?;
+    window.wait_until(0..0, Signal(0), Compare::Eq, 1.into())?;
     for round in 1..=3_u32 {
         let mut other = world.allocate::<u32>(2)?;
         other.set_num_notify(1)?;
@@ -343,7 +343,7 @@ pub(super) mod small {
         check("not too many", early <= others.into(), true)?;
         let left = L::Word::from(others).wrapping_sub(early);
         if left > 0.into() {
-            let seen = window.signal_wait_until(0..0, Signal(0), Compare::Ge, left)?;
+            let seen = window.wait_until(0..0, Signal(0), Compare::Ge, left)?;
             check("the rest", seen, left)?;
         }
         check("all", window.notify_value(Counter(0))?, left)
@@ -357,7 +357,7 @@ pub(super) mod small {
         let (me, size) = (world.rank(), world.size());
         window.set_num_notify(1 + u32::from(me.get()))?;
         window.notify(me.next(size), Counter(0))?;
-        window.signal_wait_until(0..0, Signal(0), Compare::Eq, 1.into())?;
+        window.wait_until(0..0, Signal(0), Compare::Eq, 1.into())?;
         Ok(())
     }
 }

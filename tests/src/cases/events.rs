@@ -4,13 +4,15 @@ use core::ops::Range;
 
 use flagpost::{
     Compare, Counter, EpochSlots, Error, Event, Events, Link, Model, Rank, Rma as _, Waiting,
-    Window, World, notify::events::EventPost, rma::Request,
+    Window, World,
+    notify::events::{EventPost, Syncing},
+    rma::Request,
 };
 
 use super::{
     join,
     rma_request::go_on,
-    timeout::{SHORT, await_go, go, short, take, timed_out},
+    timeout::{SHORT, await_go, go, short, take, timed_out, unless_early},
     world::{NO_ERROR, refused},
 };
 use crate::{Context, Failure, MachinePlatform, context::check};
@@ -162,6 +164,35 @@ pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Each rank meets its neighbours, and finds what they put before: no other rank is waited for.
+pub(super) fn meets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let window = world.allocate_with::<u32, EpochSlots<'_>>(2, Model::Unified)?;
+    let events = world.events(size.into())?;
+    let (next, prev) = (me.next(size), me.prev(size));
+    let lock = window.lock_all()?;
+    for round in 1..=3 {
+        lock.put(next, 0, &[round])?;
+        lock.put(prev, 1, &[round])?;
+        match size {
+            1 | 2 => events.sync([next])?,
+            _ if round == 2 => {
+                let syncing = events.syncing([next, prev])?;
+                let met = unless_early(syncing.wait_within(SHORT), |_| true, Syncing::wait_within);
+                met.map_err(|late| late.error)?;
+            }
+            _ => events.sync(&[next, prev][..])?,
+        }
+        check("of the one", window.local().get(0)?, round)?;
+        check("of the other", window.local().get(1)?, round)?;
+        match size {
+            1 | 2 => events.sync([next])?,
+            _ => events.sync([prev, next])?,
+        }
+    }
+    Ok(lock.unlock()?)
+}
+
 /// Bad input is an error value, and nothing changes.
 pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
@@ -183,7 +214,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     refused("post", events.post(next, 2), none(next))?;
     refused("query", events.query(2), none(me))?;
     refused("wait", events.wait(2, 1), none(me))?;
-    refused("nothing", events.wait(0, 0), Error::CountZero)?;
+    events.wait(0, 0)?; // no rank is waited for
     let event = events.event(0)?;
     let put = |to, index| window.put_notify(to, index, &[9, 9], event);
     let beyond = Error::OutOfRange { end: 9, len: 8 };
@@ -191,7 +222,6 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     refused("put beyond", put(next, 7), beyond)?;
     let request = |range, until: u32| window.expect_word(range, event, Compare::Ge, until.into());
     refused("request", request(3..9, 1).map(|_| ()), beyond)?;
-    refused("nothing", request(0..1, 0).map(|_| ()), Error::CountZero)?;
     for index in [2, u32::MAX] {
         let beyond = Error::NoSuchCounter {
             rank: me,

@@ -37,10 +37,10 @@ pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(
         // nothing else.
         let lock = window.lock_all()?;
         window.put_notify(next, at, &[round; N], Tag(1))?;
-        if round % 2 == 0 {
-            lock.flush_all()?;
-        } else {
-            lock.flush(next)?;
+        match round {
+            1 => lock.flush(next)?,
+            2 => lock.flush_all()?,
+            _ => window.flush(next)?,
         }
         let mut found = [0; N];
         lock.get(next, at, &mut found)?;
@@ -72,7 +72,10 @@ pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result<(), Failure
         let lock = window.lock_all()?;
         for put in 1..=u32::from(PUTS) {
             window.put_notify(target, 0, &[put], Tag(1))?;
-            lock.flush(target)?;
+            match put % 2 {
+                0 => lock.flush(target)?,
+                _ => window.flush_all()?,
+            }
             let mut found = [0];
             lock.get(target, 0, &mut found)?;
             check("what was flushed", found == [put], true)?;

@@ -30,7 +30,7 @@ pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("not yet", compare.holds(before, value.into()), false)?;
         world.barrier()?; // all have looked
         window.put_notify(next, 0, &[round * 10; 9], signal)?;
-        let found = window.signal_wait_until(0..40, Signal(1), compare, value.into())?;
+        let found = window.wait_until(0..40, Signal(1), compare, value.into())?;
         check("value", found, expected)?;
         check("first word", window.local().get(0)?, round * 10)?;
         check("last word", window.local().get(8)?, round * 10)?;
@@ -39,7 +39,7 @@ pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("the other ones", window.signal_fetch(Signal(0))?, 0_u32)?;
     }
     // True already: nobody is waited for.
-    let found = window.signal_wait_until(0..0, Signal(1), Compare::Eq, 0.into())?;
+    let found = window.wait_until(0..0, Signal(1), Compare::Eq, 0.into())?;
     check("at once", found, 0_u32)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for item in 1..=ITEMS {
         let mut data = [item; 16];
         if me != FIRST {
-            window.signal_wait_until(0..16, Signal(FULL), Compare::Eq, item.into())?;
+            window.wait_until(0..16, Signal(FULL), Compare::Eq, item.into())?;
             window.local().copy_out(0, &mut data)?;
             window.notify(prev, Signal(EMPTY).set(item.into()))?;
             for word in data {
@@ -69,7 +69,7 @@ pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         if next != FIRST {
             // The last one has been read.
-            window.signal_wait_until(0..0, Signal(EMPTY), Compare::Ge, (item - 1).into())?;
+            window.wait_until(0..0, Signal(EMPTY), Compare::Ge, (item - 1).into())?;
             window.put_notify(next, 0, &data, Signal(FULL).set(item.into()))?;
         }
     }
@@ -89,7 +89,7 @@ pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     if me == FIRST {
         let sum = 3 * (1..=u32::from(size)).sum::<u32>();
-        let found = window.signal_wait_until(0..0, Signal(0), Compare::Ge, sum.into())?;
+        let found = window.wait_until(0..0, Signal(0), Compare::Ge, sum.into())?;
         check("sum", found, sum)?;
         for rank in 0..size {
             let found = window.local().get(usize::from(rank))?;
@@ -113,7 +113,7 @@ pub(super) fn wide<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         if me == FIRST {
             window.notify(next, signal)?;
         }
-        window.signal_wait_until(0..0, Signal(0), Compare::Eq, value)?;
+        window.wait_until(0..0, Signal(0), Compare::Eq, value)?;
         if me != FIRST {
             window.notify(next, signal)?;
         }
@@ -138,7 +138,7 @@ pub(super) mod small {
         }
         let own = window.len() - 1;
         window.local().set(own, 3)?;
-        let found = window.signal_wait_until(0..own + 1, Signal(0), Compare::Ne, 0.into())?;
+        let found = window.wait_until(0..own + 1, Signal(0), Compare::Ne, 0.into())?;
         check("signal", found, 5_u32)?;
         check("put", window.local().get(0)?, 7_u32)?;
         check("own word", window.local().get(own)?, 3_u32)

@@ -112,7 +112,14 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
                             return Ok(());
                         }
                     }
-                    None => self.world.allreduce(&mut data, combine)?,
+                    None => {
+                        let mut scan = data.clone();
+                        self.world.allreduce(&mut data, combine)?;
+                        self.world.scan(&mut scan, combine)?;
+                        if own + 1 == values.len() {
+                            self.compare(0, &values_of(&scan), result)?;
+                        }
+                    }
                 }
                 self.compare(0, &values_of(&data), result)
             }
@@ -128,8 +135,14 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
             Kind::Exchange(blocks) => {
                 let from = elements::<W::Element>(&blocks[own]);
                 let mut into = vec![W::Element::of(0); from.len()];
-                self.world.alltoall(&from, &mut into)?;
                 let count = from.len() / blocks.len();
+                if count.is_multiple_of(2) {
+                    self.world.alltoall(&from, &mut into)?;
+                } else {
+                    let from: Vec<_> = from.chunks(count).collect();
+                    let mut into: Vec<_> = into.chunks_mut(count).collect();
+                    self.world.alltoall_uneven(&from, &mut into)?;
+                }
                 let to_this = |all: &Vec<u64>| all[own * count..(own + 1) * count].to_vec();
                 let expected: Vec<u64> = blocks.iter().flat_map(to_this).collect();
                 self.compare(0, &values_of(&into), &expected)

@@ -257,6 +257,10 @@ impl<P: Platform> Links<P> {
         case("collective.alltoall", 1, 48, |c| {
             collective::alltoall(&join(c)?)
         }),
+        case("collective.blocks", 1, 48, |c| {
+            collective::blocks(&join(c)?)
+        }),
+        case("collective.scan", 1, ANY, |c| collective::scan(&join(c)?)),
         case("collective.mixed", 1, MANY, |c| {
             collective::mixed(&join(c)?)
         }),

@@ -292,6 +292,7 @@ impl<P: Platform> Links<P> {
         case("events.ring", 1, ANY, |c| events::ring(&join(c)?)),
         case("events.counts", 1, 48, |c| events::counts(&join(c)?)),
         case("events.orders", 2, MANY, |c| events::orders(&join(c)?)),
+        case("events.meets", 1, ANY, |c| events::meets(&join(c)?)),
         case("events.requests", 1, ANY, |c| events::requests(&join(c)?)),
         case("events.misuse", 1, MANY, |c| events::misuse(&join(c)?)),
         case("events.together", 1, MANY, |c| events::together(&join(c)?)),
