@@ -112,8 +112,8 @@ impl<const N: usize> Grid<N> {
         self.rank(at)
     }
 
-    /// The ranks one place away, each once, without `rank` itself: the ranks of an epoch of halos.
-    /// Along each dimension first the one before, then the one after.
+    /// The ranks one place away, each once: the ranks of an epoch of halos. Along each dimension
+    /// first the one before, then the one after. On a periodic side of one place that is `rank`.
     pub fn neighbours(&self, rank: Rank) -> Neighbours {
         let mut all = Neighbours {
             ranks: [Rank::new(0); 2 * DIMENSIONS],
@@ -122,7 +122,7 @@ impl<const N: usize> Grid<N> {
         for dimension in 0..N {
             for distance in [-1, 1] {
                 if let Some(other) = self.ahead(rank, dimension, distance) {
-                    all.add(rank, other);
+                    all.add(other);
                 }
             }
         }
@@ -138,10 +138,9 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Adds `other`, unless it is `rank`, or in the list.
-    fn add(&mut self, rank: Rank, other: Rank) {
-        if other != rank
-            && !self.contains(&other)
+    /// Adds `other`, unless it is in the list.
+    fn add(&mut self, other: Rank) {
+        if !self.contains(&other)
             && let Some(place) = self.ranks.get_mut(self.count)
         {
             *place = other;
@@ -194,7 +193,9 @@ mod tests {
             assert_eq!(grid.ahead(Rank::new(0), 0, -5), far);
         }
         // Two places on a periodic side: one neighbour, both ways.
-        let grid = Grid::new(2, [2, 1], [true; 2]).unwrap();
+        let grid = Grid::new(2, [2, 1], [true, false]).unwrap();
         assert_eq!(&*grid.neighbours(Rank::new(0)), &[Rank::new(1)]);
+        let alone = Grid::new(1, [1], [true]).unwrap();
+        assert_eq!(&*alone.neighbours(Rank::new(0)), &[Rank::new(0)]);
     }
 }
