@@ -68,7 +68,7 @@ impl Region {
     }
 
     /// The byte at `offset` of this region.
-    pub const fn at(self, offset: usize) -> Address {
+    pub const fn at(self, offset: u32) -> Address {
         Address {
             region: self,
             offset,
@@ -86,13 +86,13 @@ pub struct Address {
     /// The region.
     pub region: Region,
     /// Bytes from the region's start.
-    pub offset: usize,
+    pub offset: u32,
 }
 
 impl Address {
     /// The address `bytes` after this one. Saturates at the end of the offset's range, which no
     /// region reaches: a wrong sum is out of every region, and not at its start.
-    pub const fn plus(self, bytes: usize) -> Self {
+    pub const fn plus(self, bytes: u32) -> Self {
         Self {
             region: self.region,
             offset: self.offset.saturating_add(bytes),

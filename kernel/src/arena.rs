@@ -18,7 +18,7 @@ pub(crate) struct Arena<'a> {
 
 impl<'a> Arena<'a> {
     pub(crate) fn new(words: &'a mut [u32]) -> Self {
-        let count = words.len();
+        let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
         Self {
             words: Cell::from_mut(words).as_slice_of_cells(),
             heap: Heap::new(0, count, 1),
@@ -27,11 +27,12 @@ impl<'a> Arena<'a> {
 
     /// Takes `count` words, set to 0.
     pub(crate) fn take(&self, count: usize) -> Result<&'a [Cell<u32>], Error> {
-        let start = match self.heap.take(count, Place::Symmetric) {
-            Ok(start) => start,
+        let units = u32::try_from(count).unwrap_or(u32::MAX);
+        let start = match self.heap.take(units, Place::Symmetric) {
+            Ok(start) => start as usize,
             Err(Full::Missing { units }) => {
                 return Err(Error::ArenaFull {
-                    missing_words: u32::try_from(units).unwrap_or(u32::MAX),
+                    missing_words: units,
                 });
             }
             Err(Full::Pieces { max }) => return Err(Error::TooManyPieces { max }),
@@ -48,8 +49,8 @@ impl<'a> Arena<'a> {
     pub(crate) fn give_back(&self, taken: &[Cell<u32>]) {
         let start = taken.as_ptr().addr();
         let bytes = start.wrapping_sub(self.words.as_ptr().addr());
-        // Words have 4 bytes.
-        self.heap.give_back(bytes.wrapping_shr(2));
+        // Words have 4 bytes; there are not more than a u32 counts.
+        self.heap.give_back(bytes.wrapping_shr(2) as u32);
     }
 }
 

@@ -81,11 +81,6 @@ impl UncachedMemory for Linux<Coherent> {
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         self.regions().bytes(at, into.len()).load(into);
     }
-
-    #[track_caller]
-    fn zero(&self, at: Address, len: usize) -> bool {
-        self.give_back(at, len)
-    }
 }
 
 impl Records for Linux<Coherent> {
@@ -120,7 +115,7 @@ impl Records for Linux<Coherent> {
         &self,
         at: Spot,
         word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (usize, u32))>,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
     ) -> Option<bool> {
         let own = self.regions();
         let claimed = |head| head | CLAIM;

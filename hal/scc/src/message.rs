@@ -100,8 +100,10 @@ impl<B: Bus> Scc<B> {
         let normal = |lines: &&Lines| self.mapped(lines.region()) == Attribute::Normal;
         spans.iter().filter(normal).map(|lines| {
             let len = lines.end() - lines.start();
-            let at = self.locate(lines.region().at(lines.start()), len);
-            (at, len as u32)
+            (
+                self.locate(lines.region().at(lines.start()), len as usize),
+                len,
+            )
         })
     }
 }

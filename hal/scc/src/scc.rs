@@ -93,7 +93,10 @@ impl<B: Bus> Scc<B> {
     #[inline]
     #[track_caller]
     pub(crate) fn locate(&self, at: Address, len: usize) -> Physical {
-        match self.map.physical(at, len) {
+        let inside = u32::try_from(len)
+            .ok()
+            .and_then(|n| self.map.physical(at, n));
+        match inside {
             Some(physical) => physical,
             None => self.bus.stop(Fault::Outside { at, len }),
         }
@@ -135,8 +138,8 @@ pub(crate) const fn z(core: CoreId) -> u16 {
 
 impl<B: Bus> MessageBuffer for Scc<B> {
     /// 8 KiB less the line that the port keeps for itself.
-    fn message_buffer_size(&self) -> usize {
-        BUFFER_REGION as usize
+    fn message_buffer_size(&self) -> u32 {
+        BUFFER_REGION
     }
 }
 
@@ -151,7 +154,7 @@ impl<B: Bus> Topology for Scc<B> {
         self.core
     }
 
-    fn memory_size(&self) -> usize {
+    fn memory_size(&self) -> u32 {
         self.map.region_size(Kind::Memory)
     }
 

@@ -119,7 +119,7 @@ impl<const LINE: usize> SimCore<LINE> {
     /// Asks for something at `len` bytes from `at`, which do not cross a line.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn ask_at(&self, access: Access, at: Address, len: usize) -> u64 {
+    pub(crate) fn ask_at(&self, access: Access, at: Address, len: u32) -> u64 {
         let Some(flat) = self.shape.flat(at, len) else {
             panic!("{len} bytes at {at} are outside of the region (U1)");
         };
@@ -148,9 +148,7 @@ impl<const LINE: usize> SimCore<LINE> {
             // An empty span takes no step.
             while len > 0 {
                 let end = lines.end() - len;
-                // A region's lengths fit 32 bits.
-                let access = access(len as u32);
-                len = self.ask_at(access, lines.region().at(end), len) as usize;
+                len = self.ask_at(access(len), lines.region().at(end), len) as u32;
             }
         }
     }
@@ -182,9 +180,9 @@ pub(crate) fn pieces(
 ) -> impl Iterator<Item = (Address, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
-        let (start, here) = (done, at.plus(done));
+        let (start, here) = (done, at.plus(done as u32));
         let room = room.min(CHUNK);
-        let room = room - here.offset % room;
+        let room = room - here.offset as usize % room;
         let piece = room.min(len - done);
         done += piece;
         (piece > 0).then_some((here, piece, start))
@@ -244,11 +242,11 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
         let lines = self.loads_lines(at.region);
         while !rest.is_empty() {
             // A whole line, as message data: what the cache has of it is dropped.
-            if lines && cursor.offset.is_multiple_of(LINE) && rest.len() >= LINE {
+            if lines && cursor.offset.is_multiple_of(LINE as u32) && rest.len() >= LINE {
                 let (line, others) = rest.split_at_mut(LINE);
-                self.invalidate(&[Lines::covering::<Self>(cursor, LINE)]);
+                self.invalidate(&[Lines::covering::<Self>(cursor, LINE as u32)]);
                 self.read(cursor, line);
-                cursor = cursor.plus(LINE);
+                cursor = cursor.plus(LINE as u32);
                 rest = others;
                 continue;
             }
@@ -261,7 +259,7 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
             } else {
                 piece[0] = self.load_u8(cursor);
             }
-            cursor = cursor.plus(len);
+            cursor = cursor.plus(len as u32);
             rest = others;
         }
     }
@@ -349,8 +347,8 @@ impl<const LINE: usize> TestAndSet for SimCore<LINE> {
 }
 
 impl<const LINE: usize> MessageBuffer for SimCore<LINE> {
-    fn message_buffer_size(&self) -> usize {
-        self.shape.buffer as usize
+    fn message_buffer_size(&self) -> u32 {
+        self.shape.buffer
     }
 }
 
@@ -372,8 +370,8 @@ impl<const LINE: usize> Topology for SimCore<LINE> {
         }
     }
 
-    fn memory_size(&self) -> usize {
-        self.shape.memory as usize
+    fn memory_size(&self) -> u32 {
+        self.shape.memory
     }
 
     /// None while the run goes on. Once it is over no core answers, and destructors that wait are

@@ -38,7 +38,7 @@ use crate::{Records, entry::ENTRY};
 pub(crate) const FEW: usize = 4;
 
 /// Bytes of a line with two facing entries.
-pub(crate) const fn line_of(line: usize) -> usize {
+pub(crate) const fn line_of(line: u32) -> u32 {
     round_up(ENTRY.saturating_mul(2), line)
 }
 
@@ -225,7 +225,7 @@ impl Facing {
 pub(crate) fn facing_at<M: Records>(base: &Base<M, Native>, rank: Rank) -> [Address; 2] {
     let me = base.rank();
     let (low, high) = if me < rank { (me, rank) } else { (rank, me) };
-    let before = high.index().saturating_mul(line_of(M::LINE));
+    let before = u32::from(high.get()).saturating_mul(line_of(M::LINE as u32));
     let offset = base.layout.behind(before);
     let first = Region::memory(CoreId::new(low.get())).at(offset);
     let second = first.plus(ENTRY);

@@ -11,8 +11,8 @@ pub const PIECES: usize = 192;
 /// A piece that is in use: `start..end`.
 #[derive(Copy, Clone, Debug, Default)]
 struct Piece {
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
 }
 
 /// Hands out pieces of `start..end`, first fit: [symmetric](Place::Symmetric) ones from the front,
@@ -23,10 +23,10 @@ struct Piece {
 /// private memory: each rank hands out its own memory alone, so that no lock is needed.
 #[derive(Debug)]
 pub struct Heap<const PIECES: usize = { self::PIECES }> {
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
     /// A power of two that pieces begin at a multiple of.
-    align: usize,
+    align: u32,
     /// The first `count` are in use, in ascending order, without overlaps.
     used: [Cell<Piece>; PIECES],
     count: Cell<usize>,
@@ -38,7 +38,7 @@ pub enum Full {
     /// No gap is large enough.
     Missing {
         /// How much more the largest one would have to hold.
-        units: usize,
+        units: u32,
     },
     /// As many pieces are in use as can be remembered.
     Pieces {
@@ -49,7 +49,7 @@ pub enum Full {
 
 impl<const PIECES: usize> Heap<PIECES> {
     /// All of `start..end` is free. Pieces begin at multiples of `align`, a power of two.
-    pub const fn new(start: usize, end: usize, align: usize) -> Self {
+    pub const fn new(start: u32, end: u32, align: u32) -> Self {
         Self {
             start,
             end,
@@ -64,7 +64,7 @@ impl<const PIECES: usize> Heap<PIECES> {
     ///
     /// # Errors
     /// [`Full`].
-    pub fn take(&self, units: usize, place: Place) -> Result<usize, Full> {
+    pub fn take(&self, units: u32, place: Place) -> Result<u32, Full> {
         let units = units.max(1);
         let mut best = None;
         let mut largest = 0;
@@ -101,7 +101,7 @@ impl<const PIECES: usize> Heap<PIECES> {
     }
 
     /// Gives back the piece that starts at `start`; false if there is none.
-    pub fn give_back(&self, start: usize) -> bool {
+    pub fn give_back(&self, start: u32) -> bool {
         let mut pieces = self.used.iter().take(self.count.get());
         let Some(index) = pieces.position(|piece| piece.get().start == start) else {
             return false;
@@ -120,7 +120,7 @@ impl<const PIECES: usize> Heap<PIECES> {
     }
 
     /// The free units before piece `index`.
-    fn gap(&self, index: usize) -> (usize, usize) {
+    fn gap(&self, index: usize) -> (u32, u32) {
         let piece = |index: usize| {
             let place = self.used.get(index).filter(|_| index < self.count.get());
             place.map(Cell::get)
@@ -131,12 +131,12 @@ impl<const PIECES: usize> Heap<PIECES> {
         (self.up(from), to)
     }
 
-    fn up(&self, at: usize) -> usize {
+    fn up(&self, at: u32) -> u32 {
         let mask = self.align.wrapping_sub(1);
-        at.checked_add(mask).map_or(usize::MAX, |at| at & !mask)
+        at.checked_add(mask).map_or(u32::MAX, |at| at & !mask)
     }
 
-    fn down(&self, at: usize) -> usize {
+    fn down(&self, at: u32) -> u32 {
         at & !self.align.wrapping_sub(1)
     }
 }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn too_many_pieces_are_refused() {
-        let heap = <Heap>::new(0, usize::MAX, 1);
+        let heap = <Heap>::new(0, u32::MAX, 1);
         for _ in 0..PIECES {
             heap.take(1, Place::Symmetric).unwrap();
         }

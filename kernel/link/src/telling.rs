@@ -36,7 +36,7 @@ pub trait Telling {
     fn put_immediate(
         &self,
         to: Rank,
-        place: (Key, usize),
+        place: (Key, u32),
         data: &[u8],
         immediate: u32,
         inline: bool,
@@ -69,7 +69,7 @@ pub trait Telling {
     fn watch<W: Word>(
         &self,
         key: Key,
-        offset: usize,
+        offset: u32,
         arrived: impl Fn(W) -> bool,
         op: &Op,
     ) -> Result<Option<W>, Refusal>;

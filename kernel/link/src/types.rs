@@ -129,8 +129,7 @@ impl fmt::Display for Rank {
 }
 
 /// Names a piece of memory that a rank exposes through its link. Opaque: only the link that made
-/// it, or a link it was sent to, can tell what it means. It has 32 bits on every machine, so that
-/// it fits in a word: where memory is larger, links count lines.
+/// it, or a link it was sent to, can tell what it means.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Key(u32);
@@ -152,11 +151,11 @@ impl Key {
 /// [`LocalMemory::allocate_slots`](crate::LocalMemory::allocate_slots) gave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Slot(pub usize);
+pub struct Slot(pub u32);
 
 impl Slot {
     /// The slot `index` places after this one.
-    pub const fn plus(self, index: usize) -> Self {
+    pub const fn plus(self, index: u32) -> Self {
         Self(self.0.saturating_add(index))
     }
 }
@@ -241,7 +240,7 @@ impl Width {
 #[derive(Debug, Default)]
 pub struct Op {
     /// For links: what was begun; 0 is nothing.
-    pub begun: Cell<usize>,
+    pub begun: Cell<u32>,
     /// For links: what they remember of it.
     pub seen: Cell<u64>,
 }
@@ -309,15 +308,17 @@ pub enum Refusal {
     Busy(Rank),
     /// The rank does not answer any more; nothing that was on its way to it can be relied on.
     PeerLost(Rank),
-    /// Bytes up to `end` were named, and there are fewer.
+    /// Bytes up to `end` were named, and there are `size`.
     OutOfRange {
         /// Offset after the last byte that was named.
-        end: usize,
+        end: u64,
+        /// How many bytes there are.
+        size: u32,
     },
     /// The rank's shared memory is used up.
     NoMemory {
         /// How many bytes more it would take.
-        missing: usize,
+        missing: u32,
     },
     /// The rank's memory is in as many pieces as can be remembered.
     TooManyPieces {
@@ -328,7 +329,7 @@ pub enum Refusal {
     /// update.
     BadCell {
         /// Where it was to lie.
-        offset: usize,
+        offset: u32,
     },
     /// A ring cannot have this number of entries: ask for a power of two, up to 32,768, for one per
     /// pair only up to 64 ranks, or as many as the link remembers, and with bells only up to 128

@@ -60,9 +60,9 @@ impl<const PEERS: usize> Announced<PEERS> {
         &self,
         mail: &W,
         to: Rank,
-        (place, data): (usize, &[u8]),
+        (place, data): (u32, &[u8]),
         number: u32,
-        bytes: usize,
+        bytes: u32,
     ) -> Result<(), Refusal> {
         let base = mail.base();
         let rings = base.rings_of(to)?;
@@ -83,7 +83,7 @@ impl<const PEERS: usize> Announced<PEERS> {
     pub fn take<M: Machine, A: Atomics<M>>(
         &self,
         base: &Base<M, A>,
-        bytes: usize,
+        bytes: u32,
     ) -> Option<Arrival> {
         let (rings, layout) = (base.own_rings(), &base.layout);
         let ticket = self.taken.get();
@@ -174,7 +174,7 @@ fn claim_shared<M: Machine, A: Atomics<M>>(
 
 /// Stores data in their place, before the entry that announces them.
 #[inline]
-pub fn put_before(mail: &impl Mail, to: Rank, place: usize, data: &[u8]) {
+pub fn put_before(mail: &impl Mail, to: Rank, place: u32, data: &[u8]) {
     let base = mail.base();
     if let (false, Ok(region)) = (data.is_empty(), base.region_of(to)) {
         base.machine.store_bytes(region.at(place), data);

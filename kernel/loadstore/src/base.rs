@@ -5,7 +5,7 @@
 use core::marker::PhantomData;
 
 use flagpost_hal::{Address, CoreId, Lines, Machine, Region};
-use flagpost_link::{Key, Rank, Refusal};
+use flagpost_link::{Rank, Refusal};
 
 use crate::{
     Atomics, Layout,
@@ -26,23 +26,6 @@ pub struct Base<M: Machine, A: Atomics<M>> {
     /// The words that the loop that waits has polled.
     pub polled: Polled,
     atomics: PhantomData<A>,
-}
-
-/// Bytes that a key counts, a power of two: those of a line, where memory may be larger than 32
-/// bits can tell.
-pub(crate) const fn counted<M: Machine>() -> usize {
-    if usize::BITS > u32::BITS { M::LINE } else { 1 }
-}
-
-/// The key of memory that begins at region offset `start`, a line.
-pub(crate) fn key_of<M: Machine>(start: usize) -> Key {
-    Key::new(start.wrapping_shr(counted::<M>().trailing_zeros()) as u32)
-}
-
-/// The inverse of [`key_of`].
-#[inline(always)]
-pub(crate) fn start_of<M: Machine>(key: Key) -> usize {
-    (key.get() as usize).wrapping_mul(counted::<M>())
 }
 
 impl<M: Machine, A: Atomics<M>> Base<M, A> {
@@ -85,12 +68,12 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
 
     /// A byte of this rank's memory.
     #[inline]
-    pub fn own(&self, offset: usize) -> Address {
+    pub fn own(&self, offset: u32) -> Address {
         Region::memory(self.machine.core()).at(offset)
     }
 
     /// The lines that hold these bytes of this rank's memory.
-    pub fn lines(&self, offset: usize, bytes: usize) -> Lines {
+    pub fn lines(&self, offset: u32, bytes: u32) -> Lines {
         Lines::covering::<M>(self.own(offset), bytes)
     }
 
@@ -99,21 +82,13 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// # Errors
     /// [`Refusal::OutOfRange`].
     #[inline]
-    pub fn check(&self, offset: usize, len: usize) -> Result<usize, Refusal> {
-        let end = offset.saturating_add(len);
-        if end > self.machine.memory_size() {
-            return Err(Refusal::OutOfRange { end });
+    pub fn check(&self, offset: u32, len: usize) -> Result<u32, Refusal> {
+        let size = self.machine.memory_size();
+        let end = (len as u64).saturating_add(u64::from(offset));
+        if end > u64::from(size) {
+            return Err(Refusal::OutOfRange { end, size });
         }
         Ok(offset)
-    }
-
-    /// [`check`](Self::check) of `len` bytes at `offset` of `key`'s memory.
-    ///
-    /// # Errors
-    /// [`Refusal::OutOfRange`].
-    #[inline(always)]
-    pub fn resolve(&self, key: Key, offset: usize, len: usize) -> Result<usize, Refusal> {
-        self.check(start_of::<M>(key).saturating_add(offset), len)
     }
 
     // ---- Rings ----
@@ -142,7 +117,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
 
     /// Empties this rank's rings with entries of `bytes`, before any peer may use them; each head
     /// becomes `told`.
-    pub fn empty_rings(&self, bytes: usize, told: u32) {
+    pub fn empty_rings(&self, bytes: u32, told: u32) {
         let (layout, rings) = (self.layout, self.own_rings());
         for number in 0..layout.ring.rings(self.size()) {
             self.machine.store_u32(layout.head(rings, number), told);

@@ -10,61 +10,58 @@ use crate::ring::{Ring, half};
 pub(crate) const SLOTS: u32 = 32;
 
 /// Scratch bytes per rank.
-pub(crate) const SCRATCH_PER_RANK: usize = 32;
+pub(crate) const SCRATCH_PER_RANK: u32 = 32;
 
 /// Bytes that one update may change: one hold of the lock, one line on most machines.
-pub(crate) const UPDATE: usize = 32;
+pub(crate) const UPDATE: u32 = 32;
 
 /// Bytes that the slots of two windows take for each rank.
-const SLOTS_OF_WINDOWS: usize = 16;
+const SLOTS_OF_WINDOWS: u32 = 16;
 
 /// The memory that a mail's rings take.
 #[derive(Copy, Clone, Debug)]
 pub struct Parts {
     /// Bytes of an entry, a power of two.
-    pub entry: usize,
+    pub entry: u32,
     /// Bytes before the first ring's entries, for bells.
-    pub bells: usize,
+    pub bells: u32,
     /// Bytes after the last ring's.
-    pub behind: usize,
+    pub behind: u32,
 }
 
 /// Offsets of the fixed part.
 #[derive(Copy, Clone, Debug)]
 pub struct Layout {
-    pub(crate) ready: usize,
-    pub(crate) arrived: usize,
-    pub(crate) slots: usize,
-    pub(crate) scratch: usize,
+    pub(crate) ready: u32,
+    pub(crate) arrived: u32,
+    pub(crate) slots: u32,
+    pub(crate) scratch: u32,
     /// The first byte of memory after the fixed part: a multiple of the line.
-    pub(crate) end: usize,
+    pub(crate) end: u32,
     /// The first byte of the message buffer after the fixed part: a multiple of the line.
-    pub(crate) buffer_end: usize,
+    pub(crate) buffer_end: u32,
     /// Which rings there are.
     pub ring: Ring,
     /// True if the rings' parts, which follow, lie in message buffers.
     pub in_buffer: bool,
-    pub(crate) tail: usize,
-    pub(crate) heads: usize,
-    bells: usize,
-    entries: usize,
-    behind: usize,
+    pub(crate) tail: u32,
+    pub(crate) heads: u32,
+    bells: u32,
+    entries: u32,
+    behind: u32,
 }
 
 impl Layout {
     /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow
     /// but where they saturate), such rings, and a message buffer of `buffer` bytes.
-    pub const fn new(line: usize, ranks: u16, ring: Ring, parts: Parts, buffer: usize) -> Self {
+    pub const fn new(line: u32, ranks: u16, ring: Ring, parts: Parts, buffer: u32) -> Self {
         let slots = round_up(8, line);
-        let scratch = round_up(
-            slots.saturating_add((SLOTS as usize).saturating_mul(4)),
-            line,
-        );
-        let scratch_bytes = SCRATCH_PER_RANK.saturating_mul(ranks as usize);
+        let scratch = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
+        let scratch_bytes = SCRATCH_PER_RANK.saturating_mul(ranks as u32);
         let fixed = round_up(scratch.saturating_add(scratch_bytes), line);
 
-        let rings = ring.rings(ranks) as usize;
-        let lines = rings.saturating_mul(ring.entries() as usize);
+        let rings = ring.rings(ranks);
+        let lines = rings.saturating_mul(ring.entries());
         let heads = round_up(rings.saturating_mul(4), line);
         let bells = round_up(parts.bells, line);
         let before = line.saturating_add(heads).saturating_add(bells);
@@ -76,7 +73,7 @@ impl Layout {
         let others = if ring.of_pairs() {
             0
         } else {
-            SLOTS_OF_WINDOWS.saturating_mul(ranks as usize)
+            SLOTS_OF_WINDOWS.saturating_mul(ranks as u32)
         };
         let in_buffer = bytes_of_entries <= half(buffer) && bytes.saturating_add(others) <= buffer;
         let tail = if in_buffer { 0 } else { fixed };
@@ -112,29 +109,29 @@ impl Layout {
 
     /// The entry of `ticket`, of `bytes` each, in ring `number`.
     #[inline]
-    pub const fn entry(&self, rings: Region, number: u32, ticket: u32, bytes: usize) -> Address {
+    pub const fn entry(&self, rings: Region, number: u32, ticket: u32, bytes: u32) -> Address {
         let entries = self.ring.entries();
         let index = ticket & entries.wrapping_sub(1);
         // Nothing wraps: all entries lie in a region.
-        let index = number.wrapping_mul(entries).wrapping_add(index) as usize;
+        let index = number.wrapping_mul(entries).wrapping_add(index);
         rings.at(self.entries.wrapping_add(index.wrapping_mul(bytes)))
     }
 
     /// The word in which the owner tells how far ring `number` was taken.
     #[inline]
     pub const fn head(&self, rings: Region, number: u32) -> Address {
-        rings.at(self.heads.wrapping_add(number.wrapping_mul(4) as usize))
+        rings.at(self.heads.wrapping_add(number.wrapping_mul(4)))
     }
 
     /// The byte `number` of the bells.
     #[inline]
     pub const fn bell(&self, rings: Region, number: u32) -> Address {
-        rings.at(self.bells.wrapping_add(number as usize))
+        rings.at(self.bells.wrapping_add(number))
     }
 
     /// Byte `number` after the last ring, from the start of the region.
     #[inline]
-    pub const fn behind(&self, number: usize) -> usize {
+    pub const fn behind(&self, number: u32) -> u32 {
         self.behind.saturating_add(number)
     }
 
@@ -155,7 +152,7 @@ impl Layout {
 }
 
 /// `value` rounded up to a multiple of `line`, a power of two; saturates at the last multiple.
-pub const fn round_up(value: usize, line: usize) -> usize {
+pub const fn round_up(value: u32, line: u32) -> u32 {
     let mask = line.wrapping_sub(1);
     match value.checked_add(mask) {
         Some(sum) => sum & !mask,
@@ -193,19 +190,16 @@ mod tests {
                     };
                     let l = Layout::new(line, ranks, ring, parts, buffer);
                     assert!(l.ready + 4 <= l.arrived && l.arrived + 4 <= l.slots);
-                    assert!(l.slots + 4 * SLOTS as usize <= l.scratch);
-                    let scratch_end = l.scratch + SCRATCH_PER_RANK * usize::from(ranks);
+                    assert!(l.slots + 4 * SLOTS <= l.scratch);
+                    let scratch_end = l.scratch + SCRATCH_PER_RANK * u32::from(ranks);
                     let end = if l.in_buffer { l.buffer_end } else { l.end };
                     assert!(l.in_buffer || scratch_end <= l.tail);
                     assert!(l.in_buffer || l.buffer_end == 0);
                     assert!(scratch_end <= l.end && l.buffer_end <= buffer);
-                    let rings = l.ring.rings(ranks) as usize;
+                    let rings = l.ring.rings(ranks);
                     assert!(l.tail + 4 <= l.heads && l.heads + 4 * rings <= l.bells);
                     assert!(l.bells + bells <= l.entries);
-                    assert_eq!(
-                        l.behind - l.entries,
-                        rings * l.ring.entries() as usize * entry
-                    );
+                    assert_eq!(l.behind - l.entries, rings * l.ring.entries() * entry);
                     assert_eq!(end - l.behind, behind);
                     for part in [
                         l.slots, l.scratch, l.tail, l.heads, l.bells, l.entries, l.behind, l.end,
@@ -221,6 +215,6 @@ mod tests {
     fn rounding_saturates() {
         assert_eq!(round_up(1, 32), 32);
         assert_eq!(round_up(32, 32), 32);
-        assert_eq!(round_up(usize::MAX, 32), !31);
+        assert_eq!(round_up(u32::MAX, 32), !31);
     }
 }

@@ -15,7 +15,6 @@ use flagpost_link::{
 
 use crate::{
     Atomics, Base, Mail,
-    base::{key_of, start_of},
     layout::{SCRATCH_PER_RANK, SLOTS, UPDATE},
 };
 
@@ -71,14 +70,14 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     /// The region offset of `len` bytes at `offset` of `key`'s memory.
     #[inline(always)]
-    fn resolve(&self, key: Key, offset: usize, len: usize) -> Result<usize, Refusal> {
-        self.base().resolve(key, offset, len)
+    fn resolve(&self, key: Key, offset: u32, len: usize) -> Result<u32, Refusal> {
+        self.base().check(key.get().saturating_add(offset), len)
     }
 
     /// Where [`Fast::fast_amo`] finds an element of `bytes` bytes, after all that comes before it.
     #[inline(always)]
-    fn fast_at(&self, to: Rank, key: Key, offset: usize, bytes: usize) -> Option<Address> {
-        let place = self.resolve(key, offset, bytes).ok()?;
+    fn fast_at(&self, to: Rank, key: Key, offset: u32, bytes: u32) -> Option<Address> {
+        let place = self.resolve(key, offset, bytes as usize).ok()?;
         if place & bytes.wrapping_sub(1) != 0 {
             return None;
         }
@@ -93,9 +92,9 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 /// Takes a piece of `heap`.
 pub(crate) fn take<const PIECES: usize>(
     heap: &Heap<PIECES>,
-    units: usize,
+    units: u32,
     place: Place,
-) -> Result<usize, Refusal> {
+) -> Result<u32, Refusal> {
     heap.take(units, place).map_err(|full| match full {
         Full::Missing { units } => Refusal::NoMemory { missing: units },
         Full::Pieces { max } => Refusal::TooManyPieces { max },
@@ -106,9 +105,9 @@ impl<W: Mail, const PIECES: usize> Link for LoadStore<W, PIECES> {
     type Word = <W::Atomics as Atomics<W::Machine>>::Word;
 
     const SLOTS: u32 = SLOTS;
-    const LINE: usize = <W::Machine as Coherence>::LINE;
-    const UPDATE: usize = if W::Atomics::WIDE { 8 } else { UPDATE };
-    const UPDATE_SMALL: usize = if W::Atomics::NATIVE { 4 } else { UPDATE };
+    const LINE: u32 = <W::Machine as Coherence>::LINE as u32;
+    const UPDATE: u32 = if W::Atomics::WIDE { 8 } else { UPDATE };
+    const UPDATE_SMALL: u32 = if W::Atomics::NATIVE { 4 } else { UPDATE };
     const DIRECT: bool = true;
     const COHERENT: bool = W::COHERENT;
     const PASSIVE: bool = Self::COHERENT;
@@ -125,18 +124,14 @@ impl<W: Mail, const PIECES: usize> Link for LoadStore<W, PIECES> {
 }
 
 impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
-    fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal> {
-        take(&self.memory, bytes, place).map(key_of::<W::Machine>)
-    }
-
-    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
-        let start = self.resolve(key, offset, bytes)?;
-        Ok(self.machine().zero(self.base().own(start), bytes))
+    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
+        let start = take(&self.memory, bytes, place)?;
+        Ok(Key::new(start))
     }
 
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         match wanted {
-            Slots::Count(count) => self.take_slots(count as usize),
+            Slots::Count(count) => self.take_slots(count),
             Slots::OfPairs => self.take_slots_of_pairs(),
         }
     }
@@ -150,26 +145,26 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
             Given::Memory(key) => {
                 point!(PLACE "data kept for these bytes do not come over what they become":
                     "mapped.withdraw.place", self.mail.before_withdrawing());
-                self.memory.give_back(start_of::<W::Machine>(key));
+                self.memory.give_back(key.get());
             }
             Given::Slots(first) => self.give_back_slots(first),
         }
     }
 
-    fn scratch(&self) -> (Key, usize) {
-        let bytes = SCRATCH_PER_RANK.saturating_mul(self.size().into());
-        (key_of::<W::Machine>(self.base().layout.scratch), bytes)
+    fn scratch(&self) -> (Key, u32) {
+        let bytes = SCRATCH_PER_RANK.saturating_mul(u32::from(self.size()));
+        (Key::new(self.base().layout.scratch), bytes)
     }
 
     #[inline]
-    fn read_local(&self, key: Key, offset: usize, into: &mut [u8]) -> Result<(), Refusal> {
+    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, into.len())?;
         self.mail.read_own(start, into);
         self.base().looked();
         Ok(())
     }
 
-    fn write_local(&self, key: Key, offset: usize, from: &[u8]) -> Result<(), Refusal> {
+    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, from.len())?;
         point!(PLACE "this rank's stores come after it, in lines that only it stores to":
             "mapped.deferred.write", self.mail.before_writing(start, from.len()));
@@ -178,10 +173,10 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
     }
 
     #[inline]
-    fn publish(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
+    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         let start = match bytes {
             0 => 0,
-            _ => self.resolve(key, offset, bytes)?,
+            _ => self.resolve(key, offset, bytes as usize)?,
         };
         order!("the drain waits for the lines": "mapped.publish.write_back<drain",
             point!(WRITE_BACK "peers load what this rank has stored": "mapped.publish.write_back",
@@ -191,8 +186,8 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
         Ok(())
     }
 
-    fn refresh(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
-        let start = self.resolve(key, offset, bytes)?;
+    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+        let start = self.resolve(key, offset, bytes as usize)?;
         point!(INVALIDATE "old copies are not read again": "mapped.refresh.invalidate",
             self.mail.beside_kept(start, bytes, |lines| self.machine().invalidate(lines)));
         Ok(())
@@ -213,7 +208,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
     }
 
     #[inline]
-    fn put(&self, to: Rank, key: Key, offset: usize, data: &[u8]) -> Result<(), Refusal> {
+    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
         let region = self.base().region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
         point!(PLACE "D2 of `deferred`: a rank that polls these bytes is notified":
@@ -227,7 +222,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
         &self,
         from: Rank,
         key: Key,
-        offset: usize,
+        offset: u32,
         into: &mut [u8],
         _: &Op,
     ) -> Result<(), Refusal> {
@@ -246,7 +241,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
         &self,
         to: Rank,
         key: Key,
-        offset: usize,
+        offset: u32,
         amo: Amo,
         width: Width,
         _: &Op,
@@ -258,7 +253,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
         &self,
         to: Rank,
         key: Key,
-        offset: usize,
+        offset: u32,
         len: usize,
         change: &mut dyn FnMut(&mut [u8]),
         _: &Op,
@@ -290,7 +285,7 @@ impl<W: Mail, const PIECES: usize> Telling for LoadStore<W, PIECES> {
     fn put_immediate(
         &self,
         to: Rank,
-        (key, offset): (Key, usize),
+        (key, offset): (Key, u32),
         data: &[u8],
         immediate: u32,
         inline: bool,
@@ -311,7 +306,7 @@ impl<W: Mail, const PIECES: usize> Telling for LoadStore<W, PIECES> {
     fn watch<V: Word>(
         &self,
         key: Key,
-        offset: usize,
+        offset: u32,
         arrived: impl Fn(V) -> bool,
         _: &Op,
     ) -> Result<Option<V>, Refusal> {
@@ -372,12 +367,12 @@ impl<W: Mail, const PIECES: usize> Fast for LoadStore<W, PIECES> {
     const FAST: bool = W::FAST;
 
     #[inline(always)]
-    fn fast_put(&self, to: Rank, place: (Key, usize), data: &[u8], immediate: u32) -> bool {
+    fn fast_put(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
         self.mail.fast_send(to, place, data, immediate)
     }
 
     #[inline(always)]
-    fn fast_amo(&self, to: Rank, key: Key, offset: usize, amo: Amo, width: Width) -> Option<u64> {
+    fn fast_amo(&self, to: Rank, key: Key, offset: u32, amo: Amo, width: Width) -> Option<u64> {
         match width {
             Width::Half if W::Atomics::NATIVE => {
                 let at = self.fast_at(to, key, offset, 4)?;

@@ -109,7 +109,7 @@ pub const fn share(lines: u32, ranks: u16) -> u32 {
 }
 
 /// Half of a message buffer, of which a port may have kept a little for itself.
-pub const fn half(buffer: usize) -> usize {
+pub const fn half(buffer: u32) -> u32 {
     match buffer.checked_next_power_of_two() {
         Some(whole) => whole.wrapping_shr(1),
         None => buffer.wrapping_shr(1),

@@ -22,7 +22,6 @@ use flagpost_link::{Heap, Link as _, Rank, Refusal, Session};
 
 use crate::{
     Atomics as _, Base, LoadStore, Mail, Ring,
-    base::counted,
     layout::{Layout, UPDATE},
     mail::Plan,
     ring::PAIRS,
@@ -31,14 +30,11 @@ use crate::{
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// Pieces of memory start at multiples of this: of a line, and of the most that one update
     /// changes.
-    const ALIGN: usize = if Self::LINE > UPDATE {
+    const ALIGN: u32 = if Self::LINE > UPDATE {
         Self::LINE
     } else {
         UPDATE
     };
-
-    /// No key names bytes from here on.
-    const MOST: usize = counted::<W::Machine>().saturating_mul(u32::MAX as usize);
 
     /// Announces that this rank begins `session`. Its peers may access it when all ranks have done
     /// so, and this rank has found that out: here, or in
@@ -99,11 +95,9 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// The same with such a layout, for which there is room.
     fn begin(machine: W::Machine, session: Session, layout: Layout) -> Self {
         let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
-        // Whole lines, of which a key can name the first.
-        let end = memory.min(Self::MOST) & !Self::LINE.wrapping_sub(1);
         let link = Self {
             mail: W::new(Base::new(machine, layout)),
-            memory: Heap::new(layout.end, end, Self::ALIGN),
+            memory: Heap::new(layout.end, memory, Self::ALIGN),
             buffer: Heap::new(layout.buffer_end, buffer, Self::LINE),
             session: session.get(),
             missing: Cell::new(Some(Rank::new(0))),

@@ -72,7 +72,7 @@ pub struct LineMail<M: Machine, A: Atomics<M>, const PEERS: usize = PAIRS> {
 impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// Bytes of an entry: a line, but at least 32 bytes, so that nobody stores to a line whose
     /// stores another core may not have let go of.
-    pub(crate) const ENTRY: usize = if M::LINE < 32 { 32 } else { M::LINE };
+    pub(crate) const ENTRY: u32 = if M::LINE < 32 { 32 } else { M::LINE as u32 };
 
     /// This rank's rings, each with its number and the peer that fills it.
     fn inboxes(&self) -> impl Iterator<Item = (u32, &Peer)> {
@@ -198,7 +198,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     fn send(
         &self,
         to: Rank,
-        (place, data): (usize, &[u8]),
+        (place, data): (u32, &[u8]),
         immediate: u32,
         inline: bool,
         op: &Op,
@@ -215,7 +215,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
                 .send(self, to, (place, data), immediate, entry);
         };
         let travels = inline && to != self.base.rank() && data.len() <= self.most_inline;
-        let end = place.saturating_add(data.len());
+        let end = place.saturating_add(data.len() as u32);
         // Data that go to their place immediately must not come before older ones that have not.
         if !travels && !data.is_empty() && out.flight.has(place, end) {
             point!(ORDER "of two puts of the same bytes the later one stays":
@@ -332,9 +332,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     }
 
     #[inline]
-    fn before_writing(&self, start: usize, len: usize) {
+    fn before_writing(&self, start: u32, len: usize) {
         let busy = self.deferred.is_busy();
-        if busy && self.deferred.has_pieces(self.base.lines(start, len)) {
+        if busy && self.deferred.has_pieces(self.base.lines(start, len as u32)) {
             self.place_kept(Kept::Pieces);
         }
     }
@@ -345,16 +345,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     }
 
     #[inline]
-    fn read_own(&self, start: usize, into: &mut [u8]) {
+    fn read_own(&self, start: u32, into: &mut [u8]) {
         self.deferred.read(start, into, |at, into| {
             self.base.machine.read(self.base.own(at), into);
             point!(ORDER "a notification after it lets its receiver store there":
-                "mapped.read.order", self.beside_kept(at, into.len(), |_| self.stored()));
+                "mapped.read.order", self.beside_kept(at, into.len() as u32, |_| self.stored()));
         });
     }
 
     #[inline]
-    fn beside_kept(&self, start: usize, bytes: usize, mut act: impl FnMut(&[Lines])) {
+    fn beside_kept(&self, start: u32, bytes: u32, mut act: impl FnMut(&[Lines])) {
         self.deferred
             .beside(start, bytes, |at, bytes| act(&[self.base.lines(at, bytes)]));
     }

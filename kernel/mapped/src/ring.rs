@@ -31,9 +31,9 @@ const LEAST_BELLED: u32 = 2;
 
 /// The default for `ranks`, where entries have `entry` bytes and may lie in message buffers of
 /// `buffer` bytes (0: none).
-pub(crate) const fn for_ranks(ranks: u16, buffer: usize, entry: usize) -> Ring {
+pub(crate) const fn for_ranks(ranks: u16, buffer: u32, entry: u32) -> Ring {
     let near = match half(buffer).checked_div(entry) {
-        Some(lines) => lines as u32,
+        Some(lines) => lines,
         None => 0,
     };
     let is_large = near >= MOST_LINES;
@@ -80,7 +80,7 @@ mod tests {
         let near = |ranks, buffer| for_ranks(ranks, buffer, 32);
         assert_eq!(near(2, 8 << 10), pairs(64));
         assert_eq!(near(2, (8 << 10) - 32), pairs(64));
-        for (ranks, buffer) in [(2, 4 << 10), (3, 8 << 10), (4, usize::MAX)] {
+        for (ranks, buffer) in [(2, 4 << 10), (3, 8 << 10), (4, u32::MAX)] {
             assert_eq!(near(ranks, buffer), near(ranks, 0));
         }
     }
@@ -95,13 +95,13 @@ mod tests {
             (8, (8 << 10) - 32, bells(16)),
             (32, (8 << 10) - 32, bells(4)),
             (64, (8 << 10) - 32, bells(2)),
-            (8, usize::MAX, bells(16)),
+            (8, u32::MAX, bells(16)),
             (9, 8 << 10, bells(8)),
             (32, 8 << 10, bells(4)),
             (48, 8 << 10, bells(2)),
             (64, 8 << 10, bells(2)),
             (65, 8 << 10, shared),
-            (65, usize::MAX, shared),
+            (65, u32::MAX, shared),
             (48, (4 << 10) + 1, bells(2)),
             (48, 4 << 10, shared),
         ];

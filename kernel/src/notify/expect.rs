@@ -250,7 +250,7 @@ impl<L: Link> Request<'_, L> {
         }
         self.left = self.expected;
         match source.into() {
-            Source::Any => self.lines |= ANY_SOURCE,
+            Source::Any => self.start |= ANY_SOURCE,
             Source::Rank(source) => {
                 let (world, limits) = (self.world, self.world.limits);
                 world.check_rank(source)?;
@@ -258,7 +258,7 @@ impl<L: Link> Request<'_, L> {
                     source,
                     ..limits.unpack(self.wanted)
                 });
-                self.lines &= !ANY_SOURCE;
+                self.start &= !ANY_SOURCE;
             }
         }
         Ok(self)

@@ -40,13 +40,9 @@ impl From<Notification> for Status {
 /// In [`Request::wanted`]: the request is started. No immediate has this bit.
 const STARTED: u32 = 1 << 31;
 
-/// In [`Request::lines`], below the number: any source, any tag.
+/// In [`Request::start`], where a line's offset has no bits: any source, any tag.
 pub(super) const ANY_SOURCE: u32 = 1;
 pub(super) const ANY_TAG: u32 = 2;
-const FLAGS: u32 = 2;
-
-/// The number of lines that stands for all from the first one on.
-const MOST: u32 = u32::MAX >> FLAGS;
 
 /// A persistent request: completes when `count` notifications have matched it. 32 bytes, one line.
 ///
@@ -75,10 +71,8 @@ pub struct Request<'r, L> {
     pub(super) world: &'r World<'r, L>,
     /// The immediate that matches; where its source or tag does not matter, that of the last match.
     pub(super) wanted: u32,
-    /// The first line of its range.
-    start: u32,
-    /// How many lines its range has, above the flags; [`MOST`]: all the rest.
-    pub(super) lines: u32,
+    pub(super) start: u32,
+    end: u32,
     pub(super) expected: u16,
     /// How many are missing.
     pub(super) left: u16,
@@ -97,14 +91,10 @@ impl<L: Link> World<'_, L> {
 impl<'r, L: Link> Request<'r, L> {
     /// For one notification with `tag`, from any rank.
     pub(super) fn new(core: &'r Core<'r, L>, lines: Lines, tag: Tag, any_tag: u32) -> Self {
-        let number = |offset: usize| offset.checked_div(L::LINE).unwrap_or(0);
-        let Lines { start, end } = lines;
-        let count = match lines.is_empty() {
-            true => 0,
-            false => end
-                .saturating_sub(start)
-                .div_ceil(L::LINE)
-                .min(MOST as usize) as u32,
+        const { assert!(L::LINE > (ANY_SOURCE | ANY_TAG)) };
+        let Lines { start, end } = match lines {
+            lines if lines.is_empty() => Lines::NONE,
+            lines => lines,
         };
         let wanted = Notification {
             source: Rank::new(0),
@@ -115,8 +105,8 @@ impl<'r, L: Link> Request<'r, L> {
             core,
             world: core.world,
             wanted: core.world.limits.pack(wanted),
-            start: number(start) as u32,
-            lines: count.wrapping_shl(FLAGS) | ANY_SOURCE | any_tag,
+            start: start | ANY_SOURCE | any_tag,
+            end,
             expected: 1,
             left: 1,
         }
@@ -407,7 +397,7 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// Whose they are; none if anybody's.
     fn source(&self) -> Option<Rank> {
-        (self.lines & ANY_SOURCE == 0)
+        (self.start & ANY_SOURCE == 0)
             .then(|| self.world.limits.unpack(self.wanted & !STARTED).source)
     }
 
@@ -468,12 +458,12 @@ impl<'r, L: Link> Request<'r, L> {
     /// True if a notification is for this request: as a rule it is just the one.
     pub(super) fn matches(&self, immediate: u32) -> bool {
         (immediate ^ self.wanted) & !STARTED == 0
-            || self.lines & (ANY_SOURCE | ANY_TAG) != 0 && self.matches_any(immediate)
+            || self.start & (ANY_SOURCE | ANY_TAG) != 0 && self.matches_any(immediate)
     }
 
     /// The same for a request whose source or tag does not matter.
     fn matches_any(&self, immediate: u32) -> bool {
-        let any = |bit| self.lines & bit != 0;
+        let any = |bit| self.start & bit != 0;
         let tag_bits = self.world.queue.tag_bits();
         let open = wildcards(tag_bits, any(ANY_SOURCE), any(ANY_TAG));
         (immediate ^ self.wanted) & !(open | STARTED) == 0
@@ -491,19 +481,10 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     pub(crate) fn lines(&self) -> Lines {
-        let start = (self.start as usize).wrapping_mul(L::LINE);
-        let lines = match self.lines.wrapping_shr(FLAGS) {
-            0 => return Lines::NONE,
-            MOST => {
-                return Lines {
-                    start,
-                    ..self.core.all()
-                };
-            }
-            lines => lines as usize,
-        };
-        let end = start.saturating_add(lines.saturating_mul(L::LINE));
-        Lines { start, end }
+        Lines {
+            start: self.start & !(ANY_SOURCE | ANY_TAG),
+            end: self.end,
+        }
     }
 
     /// Peers' puts there are seen from now on.

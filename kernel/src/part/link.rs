@@ -24,12 +24,12 @@ pub struct PartLink<'p, L> {
 impl<'p, L: Link> PartLink<'p, L> {
     pub(super) fn new(part: &'p Part<'p, L>) -> Self {
         let line = L::LINE.max(L::UPDATE);
-        let scratch = usize::from(part.world.size()).saturating_mul(SCRATCH);
+        let scratch = u32::from(part.world.size()).saturating_mul(SCRATCH);
         let slots = slots(part.world.size().into(), part.windows);
         Self {
             part,
             memory: Heap::new(scratch, part.bytes, line),
-            slots: Heap::new(SLOTS as usize, slots as usize, 1),
+            slots: Heap::new(SLOTS, slots, 1),
         }
     }
 
@@ -42,19 +42,12 @@ impl<'p, L: Link> PartLink<'p, L> {
         self.part.outer(rank).ok_or(Refusal::NoSuchRank(rank))
     }
 
-    /// Bytes that a key counts: lines, where 32 bits do not name all bytes.
-    const COUNTED: usize = if usize::BITS > u32::BITS { L::LINE } else { 1 };
-
-    fn start_of(key: Key) -> usize {
-        (key.get() as usize).wrapping_mul(Self::COUNTED)
-    }
-
     /// Where `len` bytes at `offset` of `key`'s memory lie in the share.
-    fn at(&self, key: Key, offset: usize, len: usize) -> Result<usize, Refusal> {
-        let start = Self::start_of(key).saturating_add(offset);
-        let end = start.saturating_add(len);
-        if end > self.part.bytes {
-            return Err(Refusal::OutOfRange { end });
+    fn at(&self, key: Key, offset: u32, len: usize) -> Result<u32, Refusal> {
+        let (start, size) = (key.get().saturating_add(offset), self.part.bytes);
+        let end = u64::from(start).saturating_add(len as u64);
+        if end > u64::from(size) {
+            return Err(Refusal::OutOfRange { end, size });
         }
         Ok(start)
     }
@@ -125,9 +118,9 @@ impl<L: Link> Link for PartLink<'_, L> {
     type Word = L::Word;
 
     const SLOTS: u32 = SLOTS;
-    const LINE: usize = L::LINE;
-    const UPDATE: usize = L::UPDATE;
-    const UPDATE_SMALL: usize = L::UPDATE_SMALL;
+    const LINE: u32 = L::LINE;
+    const UPDATE: u32 = L::UPDATE;
+    const UPDATE_SMALL: u32 = L::UPDATE_SMALL;
     const DIRECT: bool = L::DIRECT;
     const COHERENT: bool = L::COHERENT;
     const LOOKS: u32 = L::LOOKS;
@@ -149,24 +142,14 @@ impl<L: Link> Link for PartLink<'_, L> {
 }
 
 impl<L: Link> LocalMemory for PartLink<'_, L> {
-    fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal> {
+    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
         let start = self.memory.take(bytes, place);
-        let key = |start: usize| Key::new(start.checked_div(Self::COUNTED).unwrap_or(0) as u32);
-        start.map(key).map_err(refusal)
-    }
-
-    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
-        let at = self.at(key, offset, bytes)?;
-        self.outer().zero(self.part.share, at, bytes)
+        start.map(Key::new).map_err(refusal)
     }
 
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         let count = wanted.count(self.size());
-        let first = Slot(
-            self.slots
-                .take(count as usize, Place::Symmetric)
-                .map_err(refusal)?,
-        );
+        let first = Slot(self.slots.take(count, Place::Symmetric).map_err(refusal)?);
         point!(CLEAR "an earlier window's signals do not count":
             "part.slots.clear", self.renew_slots(first, count)?);
         Ok(first)
@@ -178,38 +161,38 @@ impl<L: Link> LocalMemory for PartLink<'_, L> {
 
     fn withdraw(&self, given: impl Into<Given>) {
         match given.into() {
-            Given::Memory(key) => self.memory.give_back(Self::start_of(key)),
+            Given::Memory(key) => self.memory.give_back(key.get()),
             Given::Slots(first) => self.slots.give_back(first.0),
         };
     }
 
-    fn scratch(&self) -> (Key, usize) {
-        let bytes = SCRATCH.saturating_mul(self.size().into());
+    fn scratch(&self) -> (Key, u32) {
+        let bytes = SCRATCH.saturating_mul(u32::from(self.size()));
         (Key::new(0), bytes)
     }
 
-    fn read_local(&self, key: Key, offset: usize, into: &mut [u8]) -> Result<(), Refusal> {
+    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
         let at = self.at(key, offset, into.len())?;
         self.outer().read_local(self.part.share, at, into)
     }
 
-    fn write_local(&self, key: Key, offset: usize, from: &[u8]) -> Result<(), Refusal> {
+    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
         let at = self.at(key, offset, from.len())?;
         self.outer().write_local(self.part.share, at, from)
     }
 
-    fn publish(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
+    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
         // Of no bytes it may stand anywhere.
         let at = if bytes == 0 {
             0
         } else {
-            self.at(key, offset, bytes)?
+            self.at(key, offset, bytes as usize)?
         };
         self.outer().publish(self.part.share, at, bytes)
     }
 
-    fn refresh(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
-        let at = self.at(key, offset, bytes)?;
+    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+        let at = self.at(key, offset, bytes as usize)?;
         self.outer().refresh(self.part.share, at, bytes)
     }
 }
@@ -219,7 +202,7 @@ impl<L: Link> Access for PartLink<'_, L> {
         self.said(self.outer().connect(self.to(to)?))
     }
 
-    fn put(&self, to: Rank, key: Key, offset: usize, data: &[u8]) -> Result<(), Refusal> {
+    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
         let (to, at) = (self.to(to)?, self.at(key, offset, data.len())?);
         self.said(self.outer().put(to, self.part.share, at, data))
     }
@@ -228,7 +211,7 @@ impl<L: Link> Access for PartLink<'_, L> {
         &self,
         from: Rank,
         key: Key,
-        offset: usize,
+        offset: u32,
         into: &mut [u8],
         op: &Op,
     ) -> Result<(), Refusal> {
@@ -240,7 +223,7 @@ impl<L: Link> Access for PartLink<'_, L> {
         &self,
         to: Rank,
         key: Key,
-        offset: usize,
+        offset: u32,
         amo: Amo,
         width: Width,
         op: &Op,
@@ -253,7 +236,7 @@ impl<L: Link> Access for PartLink<'_, L> {
         &self,
         to: Rank,
         key: Key,
-        offset: usize,
+        offset: u32,
         len: usize,
         change: &mut dyn FnMut(&mut [u8]),
         op: &Op,
@@ -284,7 +267,7 @@ impl<L: Link> Telling for PartLink<'_, L> {
     fn put_immediate(
         &self,
         to: Rank,
-        (key, offset): (Key, usize),
+        (key, offset): (Key, u32),
         data: &[u8],
         immediate: u32,
         inline: bool,
@@ -315,7 +298,7 @@ impl<L: Link> Telling for PartLink<'_, L> {
     fn watch<W: Word>(
         &self,
         key: Key,
-        offset: usize,
+        offset: u32,
         arrived: impl Fn(W) -> bool,
         op: &Op,
     ) -> Result<Option<W>, Refusal> {

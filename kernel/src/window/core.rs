@@ -30,24 +30,24 @@ pub(crate) mod cell {
     /// At rank 0: the same for the exclusive locks that waited for those of all pieces.
     pub(crate) const GLOBAL_TURNS: u32 = 48;
     /// Size of all; the last one is spare.
-    pub(crate) const BYTES: usize = 64;
+    pub(crate) const BYTES: u32 = 64;
 }
 
 /// The part of a window that is the same for every element type, and for every way of signalling.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Core<'w, L> {
-    // Fields that the end of a request touches lie together, from the key on: see `notify/request`.
+    // Fields that the end of a request touches lie together: see `notify/request`.
+    pub(crate) world: &'w World<'w, L>,
+    pub(crate) pieces: Pieces<'w>,
     /// This rank's piece.
     pub(crate) own: Piece,
-    pub(crate) pieces: Pieces<'w>,
     pub(crate) model: Model,
     /// Short data of notified puts may travel with their notifications.
     pub(crate) inline: Cell<bool>,
     pub(crate) id: u16,
     /// The immediate of this rank's notifications of this window, with tag 0.
     pub(crate) immediate: u32,
-    pub(crate) world: &'w World<'w, L>,
     /// Started requests that have lines.
     pub(crate) requested: Requested,
     /// The window's [cells](cell), under the same key on every rank.
@@ -84,22 +84,18 @@ pub(crate) enum Pieces<'w> {
 
 /// Where one rank's piece lies.
 #[derive(Copy, Clone, Debug)]
-#[repr(C)]
 pub struct Piece {
-    /// Where it begins in the key's memory, in bytes; a multiple of the line.
-    pub(crate) base: usize,
-    /// Its length in bytes.
-    pub(crate) bytes: usize,
     pub(crate) key: Key,
+    /// Where it begins in the key's memory, in bytes; a multiple of the line.
+    pub(crate) base: u32,
+    /// Its length in bytes.
+    pub(crate) bytes: u32,
     /// Bytes between two indices.
     pub(crate) unit: u32,
 }
 
-/// Words per rank of [`Pieces::Table`]: key, unit, lines before the piece, bytes.
-pub(crate) const TABLE: usize = 3 + WIDE;
-
-/// Words of a number of bytes.
-const WIDE: usize = size_of::<usize>() / size_of::<u32>();
+/// Words per rank of [`Pieces::Table`].
+pub(crate) const TABLE: usize = 4;
 
 /// Words per attachment of [`Pieces::Attached`]: key, bytes, number (see `dynamic`); the first
 /// attachments of all.
@@ -108,15 +104,15 @@ pub(crate) const ATTACHED: usize = 3;
 /// Stands for everything that is attached.
 const EVERYTHING: Lines = Lines {
     start: 0,
-    end: usize::MAX,
+    end: u32::MAX,
 };
 
 /// Whole lines of this rank's piece: start and end offset in bytes, from the start of the key's
 /// memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
 }
 
 impl<L: Link> World<'_, L> {
@@ -184,13 +180,11 @@ impl<'w, L: Link> Core<'w, L> {
         };
         let (rows, _) = words.as_chunks::<TABLE>();
         Ok(rows.get(rank.index()).map_or(self.own, |row| {
-            let [key, unit, lines, bytes @ ..] = row;
-            // The low word comes first.
-            let more = |all: usize, word: &Cell<u32>| all.wrapping_shl(32) | word.get() as usize;
+            let [key, base, bytes, unit] = row;
             Piece {
                 key: Key::new(key.get()),
-                base: (lines.get() as usize).wrapping_mul(L::LINE),
-                bytes: bytes.iter().rev().fold(0, more),
+                base: base.get(),
+                bytes: bytes.get(),
                 unit: unit.get(),
             }
         }))
@@ -206,7 +200,7 @@ impl<'w, L: Link> Core<'w, L> {
     }
 
     /// Offset of `count` elements of this rank's piece from `index` on.
-    pub(crate) fn offset<T>(&self, index: usize, count: usize) -> Result<usize, Error> {
+    pub(crate) fn offset<T>(&self, index: usize, count: usize) -> Result<u32, Error> {
         self.own.inside::<T>(index, count)
     }
 
@@ -216,7 +210,7 @@ impl<'w, L: Link> Core<'w, L> {
         rank: Rank,
         index: usize,
         count: usize,
-    ) -> Result<(Key, usize), Error> {
+    ) -> Result<(Key, u32), Error> {
         let piece = self.piece(rank)?;
         Ok((piece.key, piece.inside::<T>(index, count)?))
     }
@@ -292,7 +286,7 @@ impl<'w, L: Link> Core<'w, L> {
         let own = (regions == 0).then_some((self.own.key, lines));
         let (rows, _) = words.as_chunks::<ATTACHED>();
         let attached = rows.iter().take(regions).map(|[key, bytes, _]| {
-            let end = bytes.get() as usize;
+            let end = bytes.get();
             (Key::new(key.get()), Lines { start: 0, end })
         });
         own.into_iter()
@@ -311,7 +305,7 @@ impl<'w, L: Link> Core<'w, L> {
     }
 
     /// The lines of `bytes` bytes of this rank's piece that begin at offset `start`.
-    pub(crate) fn lines(&self, start: usize, bytes: usize) -> Lines {
+    pub(crate) fn lines(&self, start: u32, bytes: u32) -> Lines {
         Lines::covering(start, bytes, L::LINE, self.all().end)
     }
 
@@ -329,20 +323,20 @@ impl<'w, L: Link> Core<'w, L> {
 impl Piece {
     /// Offset of `count` elements from `index` on, which lie one after the other.
     #[inline]
-    pub(crate) fn inside<T>(self, index: usize, count: usize) -> Result<usize, Error> {
+    pub(crate) fn inside<T>(self, index: usize, count: usize) -> Result<u32, Error> {
         let size = (count as u64).saturating_mul(size_of::<T>() as u64);
         let start = (index as u64).saturating_mul(self.unit.into());
-        if start.saturating_add(size) > self.bytes as u64 {
+        if start.saturating_add(size) > self.bytes.into() {
             return Err(self.outside::<T>(index as u64, count as u64));
         }
-        // Not above the piece's size.
-        Ok(self.base.saturating_add(start as usize))
+        // Not above the piece's size, which fits u32.
+        Ok(self.base.saturating_add(start as u32))
     }
 
     /// The error of `count` elements from `index` on.
     #[cold]
     fn outside<T>(self, index: u64, count: u64) -> Error {
-        let (bytes, unit) = (self.bytes as u64, u64::from(self.unit));
+        let (bytes, unit) = (u64::from(self.bytes), u64::from(self.unit));
         let size = count.saturating_mul(size_of::<T>() as u64);
         let covered = size.checked_div(unit).unwrap_or(0);
         let rest = size.checked_rem(unit).unwrap_or(0);
@@ -356,7 +350,7 @@ impl Piece {
 
     /// How many indices have an element.
     pub(crate) fn len<T>(self) -> usize {
-        let (bytes, unit) = (self.bytes, self.unit as usize);
+        let (bytes, unit) = (self.bytes as usize, self.unit as usize);
         match (size_of::<T>(), bytes.checked_sub(size_of::<T>())) {
             (1.., Some(last)) => last
                 .checked_div(unit)
@@ -382,7 +376,7 @@ impl Lines {
     }
 
     /// The lines of `line` bytes that hold `bytes` bytes at `start`, cut at the end of the piece.
-    pub(crate) fn covering(start: usize, bytes: usize, line: usize, size: usize) -> Self {
+    pub(crate) fn covering(start: u32, bytes: u32, line: u32, size: u32) -> Self {
         if bytes == 0 {
             return Self { start, end: start };
         }
@@ -486,7 +480,7 @@ mod tests {
     use super::*;
 
     fn lines(nth: usize) -> Lines {
-        let start = nth.saturating_mul(64);
+        let start = nth.saturating_mul(64) as u32;
         let end = start.saturating_add(32);
         Lines { start, end }
     }

@@ -90,7 +90,7 @@ impl Topology for Lacking {
         self.core.core()
     }
 
-    fn memory_size(&self) -> usize {
+    fn memory_size(&self) -> u32 {
         self.core.memory_size()
     }
 }

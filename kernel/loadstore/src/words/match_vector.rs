@@ -46,16 +46,16 @@ use flagpost_hal::{Address, Held, UncachedMemory as _};
 use flagpost_link::{Key, Link, Rank, Refusal, VectorLink};
 use flagpost_points::{Guard, Site};
 
-use crate::{LoadStore, Mail, base::start_of};
+use crate::{LoadStore, Mail};
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// Bytes of a match vector: whole words.
-    fn vector_bytes(&self) -> usize {
-        usize::from(self.size()).div_ceil(32).saturating_mul(4)
+    fn vector_bytes(&self) -> u32 {
+        u32::from(self.size()).div_ceil(32).saturating_mul(4)
     }
 
-    fn counter_offset(&self, sync: Key) -> usize {
-        start_of::<W::Machine>(sync).saturating_add(self.vector_bytes())
+    fn counter_offset(&self, sync: Key) -> u32 {
+        sync.get().saturating_add(self.vector_bytes())
     }
 
     /// Sets or clears bit `bit` of `owner`'s vector, under `owner`'s lock.
@@ -67,7 +67,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         set: bool,
         [lock, drain]: [Site; 2],
     ) -> Result<(), Refusal> {
-        let byte = start_of::<W::Machine>(sync).saturating_add(usize::from(bit.get() >> 3));
+        let byte = sync.get().saturating_add(u32::from(bit.get() >> 3));
         let mask = 1_u8.wrapping_shl(u32::from(bit.get() & 7));
         let at = self.base().region_of(owner)?.at(byte);
         let held = self.lock_telling(owner, lock)?;
@@ -91,15 +91,14 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 }
 
 impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
-    fn sync_bytes(&self) -> usize {
+    fn sync_bytes(&self) -> u32 {
         self.vector_bytes().saturating_add(4)
     }
 
     fn reset(&self, sync: Key) -> Result<(), Refusal> {
-        self.base()
-            .check(start_of::<W::Machine>(sync), self.sync_bytes())?;
+        self.base().check(sync.get(), self.sync_bytes() as usize)?;
         for word in 0..self.sync_bytes() >> 2 {
-            let offset = start_of::<W::Machine>(sync).saturating_add(word.saturating_mul(4));
+            let offset = sync.get().saturating_add(word.saturating_mul(4));
             self.machine().store_u32(self.base().own(offset), 0);
         }
         Ok(())
@@ -114,14 +113,12 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
     }
 
     fn posted(&self, sync: Key, word: u16) -> u32 {
-        let offset = usize::from(word).saturating_mul(4);
+        let offset = u32::from(word).saturating_mul(4);
         let sites = [
             site!(ORDER "loaded before the acquire": "mapped.match_vector.posted.poll<acquire"),
             site!(ACQUIRE "accesses come after the post": "mapped.match_vector.posted.acquire"),
         ];
-        let at = self
-            .base()
-            .own(start_of::<W::Machine>(sync).saturating_add(offset));
+        let at = self.base().own(sync.get().saturating_add(offset));
         let bits = self.base().poll_for(at, |bits| bits != 0, sites);
         // Another one's bit may be waited for, though some are there.
         if bits != 0 {

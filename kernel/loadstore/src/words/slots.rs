@@ -49,12 +49,12 @@ use crate::{LoadStore, Mail, layout::SLOTS, link::take};
 const FIRST: u32 = 0_u32.wrapping_sub(2);
 
 /// In a slot's number: it lies in the message buffer.
-const BUFFER: usize = 1 << (usize::BITS - 1);
+const BUFFER: u32 = 1 << 31;
 
 /// In a slot's number: it is one of [`PAIRED`] of pairs, which are in the lowest bits; the line
 /// that they begin at is above.
-const OF_PAIRS: usize = 1 << (usize::BITS - 2);
-const PAIRED: usize = 32;
+const OF_PAIRS: u32 = 1 << 30;
+const PAIRED: u32 = 32;
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// True if two ranks that answer each other do so in one line.
@@ -77,7 +77,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             let size = self.machine().message_buffer_size();
             (Region::message_buffer(owner), words, size)
         } else {
-            let base = if slot.0 < SLOTS as usize {
+            let base = if slot.0 < SLOTS {
                 self.base().layout.slots
             } else {
                 0
@@ -94,7 +94,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// Where a slot of pairs lies that is `owner`'s to look at.
     #[inline]
     fn slot_of_pair(&self, owner: Rank, slot: Slot) -> Result<Address, Refusal> {
-        let (number, size) = (slot.0 % PAIRED, usize::from(self.size()));
+        let (number, size) = (slot.0 % PAIRED, u32::from(self.size()));
         let line = (slot.0 & !(OF_PAIRS | BUFFER)).wrapping_shr(PAIRED.trailing_zeros());
         let is_second = number >= size;
         let writer = if is_second {
@@ -102,19 +102,19 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         } else {
             number
         };
-        let owner = owner.index();
+        let owner = u32::from(owner.get());
         if owner.max(writer) >= size {
             return Err(Refusal::NoSuchSlot(slot));
         }
         let (low, high) = (owner.min(writer), owner.max(writer));
-        let word = usize::from(is_second)
+        let word = u32::from(is_second)
             .wrapping_mul(8)
-            .wrapping_add(usize::from(writer == high).wrapping_mul(4));
+            .wrapping_add(u32::from(writer == high).wrapping_mul(4));
         let offset = line
             .wrapping_add(high)
             .wrapping_mul(Self::LINE)
             .wrapping_add(word);
-        if offset.saturating_add(4) > self.machine().memory_size() {
+        if u64::from(offset).wrapping_add(4) > u64::from(self.machine().memory_size()) {
             return Err(Refusal::NoSuchSlot(slot));
         }
         Ok(Region::memory(CoreId::new(low as u16)).at(offset))
@@ -122,7 +122,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     /// Takes slots of pairs.
     pub(crate) fn take_slots_of_pairs(&self) -> Result<Slot, Refusal> {
-        let (size, line) = (usize::from(self.size()), Self::LINE);
+        let (size, line) = (u32::from(self.size()), Self::LINE);
         let count = size.saturating_mul(2);
         if !Self::PAIRS || count > PAIRED {
             return self.take_slots(count);
@@ -146,21 +146,21 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     /// Takes slots of the message buffer, which is the nearest memory to poll; of memory, if that
     /// is full.
-    pub(crate) fn take_slots(&self, count: usize) -> Result<Slot, Refusal> {
+    pub(crate) fn take_slots(&self, count: u32) -> Result<Slot, Refusal> {
         let bytes = count.saturating_mul(4);
         let first = match take(&self.buffer, bytes, Place::Symmetric) {
             Ok(start) => start.wrapping_shr(2) | BUFFER,
             // After the first ones: their numbers are their places.
             Err(_) => take(&self.memory, bytes, Place::Symmetric)?.wrapping_shr(2),
         };
-        self.renew(Slot(first), count as u32)?;
+        self.renew(Slot(first), count)?;
         Ok(Slot(first))
     }
 
     /// Stores that this rank's slots have not been signalled.
     pub(crate) fn renew(&self, first: Slot, count: u32) -> Result<(), Refusal> {
         for index in 0..count {
-            let at = self.slot_at(self.rank(), first.plus(index as usize))?;
+            let at = self.slot_at(self.rank(), first.plus(index))?;
             self.machine().store_u32(at, FIRST);
         }
         Ok(())

@@ -52,7 +52,7 @@ fn without_vectors<'w, L: Link>(
 
 /// Where the own piece begins in memory that the program has reserved.
 fn base<L: Link>(world: &World<'_, L>) -> usize {
-    L::LINE * (world.rank().index() % 3)
+    L::LINE as usize * (world.rank().index() % 3)
 }
 
 /// For each window that is not allocated, memory of its own.
