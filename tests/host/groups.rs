@@ -30,6 +30,11 @@ pub(crate) fn programs(deep: u64) -> u64 {
     number_of("FLAGPOST_PROGRAMS", deep)
 }
 
+/// The seed of the first program: `FLAGPOST_FIRST=n`.
+pub(crate) fn first_program() -> u64 {
+    std::env::var("FLAGPOST_FIRST").map_or(0, |text| text.parse().expect("a number"))
+}
+
 /// Whether `FLAGPOST_DEEP` is in the environment.
 pub(crate) fn is_deep() -> bool {
     std::env::var_os("FLAGPOST_DEEP").is_some()

@@ -6,7 +6,7 @@ use flagpost_common::Dice;
 use super::model::{Board, Claim};
 use super::{
     Access, Between, Hold, Kind, Locked, Made, Notified, Operation, Phase, Pieces, Program, Scalar,
-    Signalling, Store, What,
+    Signalling, Store, Told, What,
 };
 
 /// Most phases of a program.
@@ -15,15 +15,28 @@ const PHASES: usize = 8;
 /// Most accesses that are tried in a phase.
 const TRIES: usize = 10;
 
+/// Kinds of accesses: those that a notice may follow, all but sums, all.
+const NOTIFIED: usize = 8;
+const SHARED: usize = 9;
+const ALONE: usize = 10;
+
+/// Most notified accesses of a phase.
+pub(super) const NOTICES: u32 = 6;
+
 /// The program of `seed`.
 pub fn generate(seed: u64) -> Program {
+    generate_of(seed, &Scalar::ALL)
+}
+
+/// The program of `seed`, whose elements are some of these.
+pub(super) fn generate_of(seed: u64, scalars: &[Scalar]) -> Program {
     let mut maker = Maker {
         dice: Dice::new(seed.wrapping_mul(0x2545_F491_4F6C_DD1D)),
         ranks: 1,
         scalar: Scalar::U8,
         attached: false,
     };
-    maker.program(seed)
+    maker.program(seed, scalars)
 }
 
 struct Maker {
@@ -39,9 +52,9 @@ impl Maker {
         self.dice.below(usize::from(self.ranks)) as u16
     }
 
-    fn program(&mut self, seed: u64) -> Program {
+    fn program(&mut self, seed: u64, scalars: &[Scalar]) -> Program {
         self.ranks = [1, 2, 2, 3, 3, 4, 5][self.dice.below(7)];
-        self.scalar = Scalar::ALL[self.dice.below(Scalar::ALL.len())];
+        self.scalar = scalars[self.dice.below(scalars.len())];
         let all = [Signalling::Slots, Signalling::Vector, Signalling::List];
         let signalling = all[self.dice.below(3)];
         let windows: Vec<Made> = (0..1 + self.dice.below(3))
@@ -93,7 +106,7 @@ impl Maker {
         let kind = match self.dice.below(13) {
             0 | 1 => self.local(&mut board),
             2 => Kind::Barrier,
-            3 | 4 | 11 | 12 if self.attached => {
+            11 | 12 if self.attached => {
                 Kind::Attach((0..self.ranks).map(|_| self.dice.one_in(2)).collect())
             }
             11 | 12 => self.collective(),
@@ -166,7 +179,7 @@ impl Maker {
         if !edges.is_empty() {
             for _ in 0..self.dice.below(TRIES) {
                 let (origin, target) = edges[self.dice.below(edges.len())];
-                if let Some(access) = self.access(board, (origin, target), false) {
+                if let Some(access) = self.access(board, (origin, target), SHARED) {
                     accesses[usize::from(origin)].push(access);
                 }
             }
@@ -236,10 +249,9 @@ impl Maker {
         &mut self,
         board: &mut Board,
         (origin, target): (u16, u16),
-        alone: bool,
+        kinds: usize,
     ) -> Option<Access> {
         let (index, mut count) = self.run(board.before[0].len());
-        let kinds = if alone { 10 } else { 9 };
         let (claim, what) = match self.dice.below(kinds) {
             0 => (Claim::Put, What::Put(self.values(count))),
             1 => (Claim::Put, What::Stripes(self.values(count))),
@@ -259,7 +271,7 @@ impl Maker {
                 (claim, what)
             }
             6 => (Claim::Put, What::Scattered(self.values(count))),
-            7 if self.scalar.is_integer() => {
+            8 if self.scalar.is_integer() => {
                 count = 1;
                 let found = board.before[usize::from(target)][index];
                 let other = self.values(2);
@@ -313,6 +325,7 @@ impl Maker {
             index,
             what,
             request: self.dice.one_in(2),
+            turned: self.dice.one_in(3),
         })
     }
 
@@ -327,7 +340,7 @@ impl Maker {
         let mut accesses = vec![Vec::new(); usize::from(self.ranks)];
         for _ in 0..self.dice.below(TRIES) {
             let (origin, target) = (self.rank(), self.rank());
-            if let Some(access) = self.access(board, (origin, target), false) {
+            if let Some(access) = self.access(board, (origin, target), SHARED) {
                 accesses[usize::from(origin)].push(access);
             }
         }
@@ -379,10 +392,13 @@ impl Maker {
             let (origin, target) = (self.rank(), self.rank());
             let holds = [Hold::Shared, Hold::Exclusive, Hold::Queued, Hold::All];
             let hold = holds[self.dice.below(4)];
-            let alone = matches!(hold, Hold::Exclusive | Hold::Queued);
+            let kinds = match hold {
+                Hold::Exclusive | Hold::Queued => ALONE,
+                Hold::Shared | Hold::All => SHARED,
+            };
             let mut accesses = Vec::new();
             for _ in 0..1 + self.dice.below(2) {
-                accesses.extend(self.access(board, (origin, target), alone));
+                accesses.extend(self.access(board, (origin, target), kinds));
             }
             let flush = self.dice.one_in(2);
             all[usize::from(origin)].push(Locked {
@@ -407,24 +423,32 @@ impl Maker {
     }
 
     fn notify(&mut self, board: &mut Board) -> Kind {
-        let mut puts: Vec<Notified> = Vec::new();
-        for tag in 0..self.dice.below(6) as u32 {
+        let mut all: Vec<Notified> = Vec::new();
+        for number in 0..self.dice.below(NOTICES as usize + 1) as u32 {
             let (origin, target) = (self.rank(), self.rank());
-            let (index, count) = self.run(board.before[0].len());
             // A window has few places for started requests.
-            let taken = puts.iter().filter(|put| put.target == target).count();
-            if taken < 4 && board.claim(target, index, count, Claim::Put) {
-                let values = self.values(count);
-                board.store(target, index, &values);
-                puts.push(Notified {
+            let taken = all.iter().filter(|one| one.access.target == target);
+            if taken.count() < 4
+                && let Some(access) = self.access(board, (origin, target), NOTIFIED)
+            {
+                let notices = [Told::Tag, Told::Named, Told::Count, Told::Set, Told::Event];
+                all.push(Notified {
                     origin,
-                    target,
-                    tag,
-                    named: self.dice.one_in(2),
-                    store: Store { index, values },
+                    access,
+                    number,
+                    notice: notices[self.dice.below(notices.len())],
                 });
             }
         }
-        Kind::Notify(puts)
+        let mut accesses: Vec<Vec<&mut Access>> = (0..self.ranks).map(|_| Vec::new()).collect();
+        for Notified { origin, access, .. } in &mut all {
+            accesses[usize::from(*origin)].push(access);
+        }
+        board.note_fetched(&mut accesses);
+        Kind::Notify {
+            all,
+            any: self.dice.one_in(2),
+            late: self.dice.below(4) as u32,
+        }
     }
 }

@@ -16,15 +16,20 @@
 //!            a chip's seed ──┴──► run, on every core of the simulator
 //! ```
 //!
+//! Some programs run in a part of a larger world, beside another one: see [`Split`].
+//!
 //! What is generated: see [`Phase`]. What is not: conflicting accesses, since MPI leaves their
-//! outcome open; ranks that stop; budgets that expire (cases `timeout.*`).
+//! outcome open; ranks that stop; budgets that expire (cases `timeout.*`), but for those of
+//! notified accesses.
 
+mod element;
 mod generate;
 mod model;
 mod part;
 mod pieces;
 mod run;
 mod scalar;
+mod split;
 mod wrong;
 
 use std::fmt;
@@ -34,6 +39,7 @@ use flagpost::{Model, Validation};
 pub use generate::generate;
 pub use run::{run, run_without_vectors};
 pub use scalar::{Operation, Scalar};
+pub use split::Split;
 pub use wrong::Wrong;
 
 /// How the epochs of the program's windows are signalled.
@@ -120,8 +126,15 @@ pub enum Kind {
     Fences(Vec<Between>),
     /// Locks, each opened and closed by itself. All ranks meet before and behind.
     Locks(Vec<Vec<Locked>>),
-    /// Notified puts: each with a tag of its own. Targets have started their requests before.
-    Notify(Vec<Notified>),
+    /// Notified accesses. Targets have started their requests before.
+    Notify {
+        /// All, in the order of each rank.
+        all: Vec<Notified>,
+        /// Ranks wait for any of their requests, again and again; else for all at once.
+        any: bool,
+        /// So many waits have a budget of nothing.
+        late: u32,
+    },
     /// All ranks meet.
     Barrier,
     /// These ranks detach their memory and attach it again; accesses to the old place are refused.
@@ -167,9 +180,10 @@ pub struct Access {
     pub index: usize,
     /// What is done.
     pub what: What,
-    /// Whether by a request, which is waited for behind all others: puts, gets and accumulates of
-    /// consecutive elements.
+    /// Whether by a request, which is waited for behind all others: none that swaps or adds.
     pub request: bool,
+    /// Elements that lie together in the target's piece lie apart at the origin, and the other way.
+    pub turned: bool,
 }
 
 /// What an access does.
@@ -238,19 +252,32 @@ pub struct Locked {
     pub flush: bool,
 }
 
-/// A notified put.
+/// A notified access.
 #[derive(Clone, Debug)]
 pub struct Notified {
-    /// Who puts.
+    /// Who accesses.
     pub origin: u16,
-    /// Where to.
-    pub target: u16,
-    /// What says so.
-    pub tag: u32,
-    /// Whether the request names its source.
-    pub named: bool,
-    /// What is put.
-    pub store: Store,
+    /// What.
+    pub access: Access,
+    /// Its tag, or which word.
+    pub number: u32,
+    /// What kind of notice.
+    pub notice: Told,
+}
+
+/// How a target is told.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// By a tag, of whichever source.
+    Tag,
+    /// By a tag, and its request names the source.
+    Named,
+    /// By a counter of the window.
+    Count,
+    /// By a signal of the window.
+    Set,
+    /// By an event.
+    Event,
 }
 
 impl fmt::Display for Program {

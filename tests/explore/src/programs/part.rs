@@ -4,17 +4,21 @@ use std::ops::Range;
 use std::slice;
 
 use flagpost::{
-    Link, Rank, Rma, Source, Tag, World,
+    Budget, Complete, Counter, Error, Events, Link, Notice, Rank, Rma, Signal, Status, Tag, World,
     epoch::{Assert, Fence},
+    notify::AnyWord,
+    wait_all, wait_any,
 };
 
-use super::pieces::{Element, Windowed, elements, values_of};
+use super::element::{Element, elements, values_of};
+use super::pieces::Windowed;
 use super::wrong::Wrong;
-use super::{Access, Between, Hold, Kind, Locked, Notified, Phase, Store, What};
+use super::{Access, Between, Hold, Kind, Locked, Notified, Phase, Store, Told, What};
 
 /// One rank in one phase.
 pub(super) struct Part<'a, 'w, W, L> {
     world: &'w World<'w, L>,
+    events: &'a Events<'w, L>,
     pieces: &'a W,
     number: usize,
     phase: &'a Phase,
@@ -22,13 +26,14 @@ pub(super) struct Part<'a, 'w, W, L> {
 
 impl<'a, 'w, W, L> Part<'a, 'w, W, L> {
     pub(super) fn new(
-        world: &'w World<'w, L>,
+        (world, events): (&'w World<'w, L>, &'a Events<'w, L>),
         pieces: &'a W,
         number: usize,
         phase: &'a Phase,
     ) -> Self {
         Self {
             world,
+            events,
             pieces,
             number,
             phase,
@@ -52,7 +57,7 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
             } => self.pscw(edges, &accesses[own], exposed[own].clone())?,
             Kind::Fences(all) => self.fences(all)?,
             Kind::Locks(all) => self.locks(&all[own])?,
-            Kind::Notify(puts) => self.notify(puts)?,
+            Kind::Notify { all, any, late } => self.notify(all, *any, *late)?,
             Kind::Barrier => self.world.barrier()?,
             Kind::Attach(again) => self.pieces.attach_again(self.world, again)?,
             Kind::Reduce { .. } | Kind::Broadcast { .. } | Kind::Exchange(_) => {
@@ -190,7 +195,16 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
         L: 'w,
     {
         let found = self.pieces.accesses(epoch, accesses)?;
-        for (Access { index, what, .. }, found) in accesses.iter().zip(&found) {
+        self.brought(accesses, &found)
+    }
+
+    /// Compares what accesses have brought.
+    fn brought<'p>(
+        &self,
+        accesses: impl IntoIterator<Item = &'p Access>,
+        found: &[Vec<u64>],
+    ) -> Result<(), Wrong> {
+        for (Access { index, what, .. }, found) in accesses.into_iter().zip(found) {
             match what {
                 What::Get(expected) | What::Sieve(expected) => {
                     self.compare(*index, found, expected)?
@@ -266,40 +280,96 @@ impl<'w, L: Link, W: Windowed<'w, L>> Part<'_, 'w, W, L> {
         Ok(self.pieces.window().sync()?)
     }
 
-    fn notify(&self, puts: &[Notified]) -> Result<(), Wrong> {
+    fn notify(&self, all: &[Notified], any: bool, late: u32) -> Result<(), Wrong> {
         let own = self.world.rank().get();
-        let mut requests = Vec::new();
-        for put in puts.iter().filter(|put| put.target == own) {
-            let range = put.store.index..put.store.index + put.store.values.len();
-            let origin = Rank::new(put.origin);
-            let source = if put.named {
-                origin.into()
-            } else {
-                Source::Any
+        let window = self.pieces.window();
+        let (mut tagged, mut words) = (Vec::new(), Vec::new());
+        for Notified {
+            origin,
+            access,
+            number,
+            notice,
+        } in all.iter().filter(|one| one.access.target == own)
+        {
+            let range = access.index..access.index + access.what.count();
+            let origin = Rank::new(*origin);
+            let word: AnyWord<'_> = match notice {
+                Told::Tag | Told::Named => {
+                    let mut request = self.pieces.expect(range, Tag(*number))?;
+                    if *notice == Told::Named {
+                        request = request.from(origin)?;
+                    }
+                    request.start()?;
+                    tagged.push((request, origin));
+                    continue;
+                }
+                Told::Count => Counter(*number).into(),
+                Told::Set => Signal(*number).into(),
+                Told::Event => self.events.event(*number)?.into(),
             };
-            let mut request = self
-                .pieces
-                .window()
-                .expect(range, Tag(put.tag))?
-                .from(source)?;
+            if *notice != Told::Event {
+                window.reset_notify_value(Counter(*number))?;
+            }
+            let mut request = self.pieces.expect_word(range, word)?;
             request.start()?;
-            requests.push((request, origin));
+            words.push(request);
         }
-        // Nobody puts before the lines are ready for it.
+        // Nobody accesses anything before the lines are ready for it.
         self.world.barrier()?;
-        for put in puts.iter().filter(|put| put.origin == own) {
-            let values = elements::<W::Unit>(&put.store.values);
-            let (target, tag) = (Rank::new(put.target), Tag(put.tag));
-            self.pieces
-                .window()
-                .put_notify(target, put.store.index, &values, tag)?;
+        let mut accesses = Vec::new();
+        for one in all.iter().filter(|one| one.origin == own) {
+            let notice: Notice<'_, L::Word> = match one.notice {
+                Told::Tag | Told::Named => Tag(one.number).into(),
+                Told::Count => Counter(one.number).into(),
+                Told::Set => Signal(one.number).set(1.into()),
+                Told::Event => self.events.event(one.number)?.into(),
+            };
+            accesses.push((&one.access, notice));
         }
-        for (mut request, origin) in requests {
-            let status = request.wait()?;
-            if status.source != origin {
-                return Err(Wrong::Source(status.source));
+        let found = self.pieces.notified(&accesses, |requests| {
+            let mut open: Vec<&mut dyn Complete<'_, L>> = Vec::new();
+            open.extend(words.iter_mut().map(|one| one as &mut dyn Complete<'_, L>));
+            open.extend(requests.iter_mut().map(|one| one as _));
+            open.extend(tagged.iter_mut().map(|(one, _)| one as _));
+            self.wait(&mut open, any, late)
+        })?;
+        self.brought(accesses.iter().map(|(access, _)| *access), &found)?;
+        for (request, origin) in tagged {
+            if let Some(Status { source, .. }) = request.status()
+                && source != origin
+            {
+                return Err(Wrong::Source(source));
             }
         }
         Ok(())
+    }
+
+    /// Waits for requests of all kinds.
+    fn wait<'s>(
+        &self,
+        open: &mut [&mut dyn Complete<'s, L>],
+        any: bool,
+        mut late: u32,
+    ) -> Result<(), Wrong>
+    where
+        L: 's,
+    {
+        loop {
+            let mut wait = || match any {
+                true => wait_any(open),
+                false => wait_all(open).map(|()| None),
+            };
+            let done = match late {
+                0 => wait(),
+                _ => self.world.within(Budget::microseconds(0), wait),
+            };
+            match done {
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) => {}
+                Err(Error::Timeout(_)) if late > 0 => {}
+                Err(error) => return Err(error.into()),
+            }
+            late = late.saturating_sub(1);
+        }
     }
 }

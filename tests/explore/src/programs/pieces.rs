@@ -3,187 +3,142 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use flagpost::{
-    Displacement, DynamicWindow, Error, Link, Memory, Rank, Rma, Window, World,
+    Compare, Displacement, DynamicWindow, Error, Link, Memory, Notice, Rank, Request, Rma, Tag,
+    Window, WordRequest, World,
     epoch::Strategy,
-    rma::{self, Block, Bool, Complex, Gather, Layout, Placed, Scatter},
+    notify::AnyWord,
+    rma::{self, Block, Gather, Layout, Scatter},
+    wait_all,
 };
 
+use super::element::{Element, elements, values_of};
 use super::wrong::Wrong;
-use super::{Access, Operation, Scalar, What};
+use super::{Access, Operation, What};
 
-/// What elements are.
-pub(super) trait Element: rma::Element {
-    const SCALAR: Scalar;
-
-    fn of(value: u64) -> Self;
-    fn value(self) -> u64;
-    fn operation(operation: Operation) -> rma::Operation<Self>;
-
-    /// Swaps an integer.
-    fn swap<'w, L: Link + 'w>(
-        epoch: &impl Rma<'w, Self, L>,
-        place: (Rank, usize),
-        expected: Self,
-        new: Self,
-    ) -> Result<Self, Wrong>;
+/// An access, and its elements at this rank.
+struct Own<'a, T> {
+    access: &'a Access,
+    /// Where they lie in the target's piece, and here.
+    there: Vec<Block>,
+    here: Vec<Block>,
+    values: Vec<T>,
+    found: Vec<T>,
 }
 
-macro_rules! elements {
-    ($($of:ty: $scalar:ident, $bits:ty, $kind:ident;)*) => {
-        $(impl Element for $of {
-            const SCALAR: Scalar = Scalar::$scalar;
+impl<'a, T: Element> Own<'a, T> {
+    fn new(access: &'a Access) -> Self {
+        let count = access.what.count();
+        let (values, there): (_, Vec<usize>) = match &access.what {
+            What::Put(values)
+            | What::Accumulate(_, values)
+            | What::Fetch(_, values, _)
+            | What::Add(values) => (values.as_slice(), (0..count).collect()),
+            What::Stripes(values) => (values, (0..count).step_by(2).collect()),
+            What::Scattered(values) => (values, (0..count).step_by(2).rev().collect()),
+            What::Sieve(_) => (&[], (0..count).step_by(2).collect()),
+            What::Get(_) | What::Swap(..) => (&[], (0..count).collect()),
+        };
+        let apart = if there.len() == count { 2 } else { 1 };
+        let plain = matches!(access.what, What::Swap(..) | What::Add(_));
+        let here = match access.turned && !plain {
+            true => (0..there.len()).map(|at| at * apart).collect(),
+            false => there.clone(),
+        };
+        let len = here.iter().max().map_or(0, |last| last + 1).max(count);
+        let mut own = vec![T::of(0); len];
+        for (here, there) in here.iter().zip(&there) {
+            own[*here] = T::of(values.get(*there).copied().unwrap_or_default());
+        }
+        let blocks = |all: Vec<usize>| all.into_iter().map(|at| Block { at, len: 1 }).collect();
+        Self {
+            access,
+            there: blocks(there),
+            here: blocks(here),
+            values: own,
+            found: vec![T::of(0); len],
+        }
+    }
 
-            $kind!($bits);
-        })*
+    /// What it has brought, as the elements lie in the piece.
+    fn found(&self) -> Vec<u64> {
+        let mut all = vec![0; self.access.what.count()];
+        for (there, here) in self.there.iter().zip(&self.here) {
+            all[there.at] = self.found[here.at].value();
+        }
+        all
+    }
+}
+
+/// The simplest layout of blocks of one element.
+fn layout(blocks: &[Block]) -> Layout<'_> {
+    let count = blocks.len();
+    let are = |stride: usize| {
+        (0_usize..)
+            .zip(blocks)
+            .all(|(at, block)| block.at == at * stride)
     };
+    if are(1) {
+        Layout::Contiguous { count }
+    } else if are(2) {
+        Layout::Vector {
+            blocks: count,
+            block_len: 1,
+            stride: 2,
+        }
+    } else {
+        Layout::Indexed { blocks }
+    }
 }
 
-/// The operations of some elements.
-macro_rules! operations {
-    ($($of:ident: $constant:ident),*) => {
-        fn operation(operation: Operation) -> rma::Operation<Self> {
-            match operation {
-                $(Operation::$of => rma::Operation::$constant,)*
-                Operation::Replace => rma::Operation::REPLACE,
-                Operation::NoOp => rma::Operation::NO_OP,
-                #[allow(unreachable_patterns, reason = "some have all")]
-                other => unreachable!("{other:?}"),
+/// Begins an access in full.
+macro_rules! begin {
+    ($target:expr, $own:expr) => {{
+        let Own {
+            access,
+            there,
+            here,
+            values,
+            found,
+        } = $own;
+        let target = match layout(there) {
+            Layout::Contiguous { .. } => $target,
+            layout => $target.layout(layout),
+        };
+        let from = Gather::new(values, layout(here));
+        let into = Scatter::new(found, layout(here));
+        match &access.what {
+            What::Put(_) | What::Stripes(_) | What::Scattered(_) => target.put(from),
+            What::Get(_) | What::Sieve(_) => target.get(into),
+            What::Accumulate(operation, _) => target.accumulate(from, T::operation(*operation)),
+            What::Fetch(operation, ..) => {
+                target.get_accumulate(from, T::operation(*operation), into)
             }
+            other => unreachable!("{other:?}"),
         }
-    };
+    }};
 }
 
-/// Elements that are not compared.
-macro_rules! not_swapped {
-    () => {
-        fn swap<'w, L: Link + 'w>(
-            _: &impl Rma<'w, Self, L>,
-            _: (Rank, usize),
-            _: Self,
-            _: Self,
-        ) -> Result<Self, Wrong> {
-            unreachable!("only integers are swapped")
+/// Notified accesses, each to what `$to` gives.
+macro_rules! notified {
+    ($accesses:ident, $wait:ident, $to:expr) => {{
+        let own = $accesses.iter().map(|&(access, _)| Own::new(access));
+        let mut own: Vec<Own<'_, T>> = own.collect();
+        let mut requests = Vec::new();
+        for (number, (own, (access, notice))) in own.iter_mut().zip($accesses).enumerate() {
+            let mut earlier = $accesses[..number].iter();
+            if earlier.any(|(earlier, _)| earlier.meets(access)) {
+                wait_all(&mut requests)?;
+            }
+            let target = ($to)(Rank::new(access.target), access.index);
+            requests.push(begin!(target.notify(*notice), own)?);
         }
-    };
-}
-
-macro_rules! integer {
-    ($bits:ty) => {
-        fn of(value: u64) -> Self {
-            value as Self
-        }
-
-        fn value(self) -> u64 {
-            u64::from(self as $bits)
-        }
-
-        operations! {
-            Sum: SUM, Prod: PROD, Min: MIN, Max: MAX, And: AND, Or: OR, Xor: XOR,
-            LogicalAnd: LOGICAL_AND, LogicalOr: LOGICAL_OR, LogicalXor: LOGICAL_XOR
-        }
-
-        fn swap<'w, L: Link + 'w>(
-            epoch: &impl Rma<'w, Self, L>,
-            (target, index): (Rank, usize),
-            expected: Self,
-            new: Self,
-        ) -> Result<Self, Wrong> {
-            Ok(epoch.compare_and_swap(target, index, expected, new)?)
-        }
-    };
-}
-
-macro_rules! float {
-    ($bits:ty) => {
-        fn of(value: u64) -> Self {
-            Self::from_bits(value as $bits)
-        }
-
-        fn value(self) -> u64 {
-            u64::from(self.to_bits())
-        }
-
-        operations! { Sum: SUM, Prod: PROD, Min: MIN, Max: MAX }
-
-        not_swapped! {}
-    };
-}
-
-macro_rules! boolean {
-    ($bits:ty) => {
-        fn of(value: u64) -> Self {
-            Self::from(value != 0)
-        }
-
-        fn value(self) -> u64 {
-            bool::from(self).into()
-        }
-
-        operations! { LogicalAnd: LOGICAL_AND, LogicalOr: LOGICAL_OR, LogicalXor: LOGICAL_XOR }
-
-        not_swapped! {}
-    };
-}
-
-macro_rules! complex {
-    ($bits:ty) => {
-        fn of(value: u64) -> Self {
-            Self([value as u32, (value >> 32) as u32].map(f32::from_bits))
-        }
-
-        fn value(self) -> u64 {
-            let [re, im] = self.0.map(|part| u64::from(part.to_bits()));
-            im << 32 | re
-        }
-
-        operations! { Sum: SUM, Prod: PROD }
-
-        not_swapped! {}
-    };
-}
-
-macro_rules! placed {
-    ($bits:ty) => {
-        fn of(value: u64) -> Self {
-            Self::new(value as i32, (value >> 32) as u32)
-        }
-
-        fn value(self) -> u64 {
-            u64::from(self.place()) << 32 | u64::from(Self::value(self) as u32)
-        }
-
-        operations! { Min: MIN, Max: MAX }
-
-        not_swapped! {}
-    };
-}
-
-elements! {
-    u8: U8, u8, integer;
-    u16: U16, u16, integer;
-    u32: U32, u32, integer;
-    u64: U64, u64, integer;
-    i8: I8, u8, integer;
-    i16: I16, u16, integer;
-    i32: I32, u32, integer;
-    i64: I64, u64, integer;
-    f32: F32, u32, float;
-    f64: F64, u64, float;
-    Bool: Bool, u8, boolean;
-    Complex<f32>: Complex, u64, complex;
-    Placed<i32>: Placed, u64, placed;
-}
-
-/// Elements of `values`.
-pub(super) fn elements<T: Element>(values: &[u64]) -> Vec<T> {
-    values.iter().map(|&value| T::of(value)).collect()
-}
-
-/// And back.
-pub(super) fn values_of<T: Element>(elements: &[T]) -> Vec<u64> {
-    elements.iter().map(|element| element.value()).collect()
+        $wait(&mut requests)?;
+        drop(requests);
+        Ok(own.iter().map(Own::found).collect())
+    }};
 }
 
 /// A window, and how its pieces are reached.
@@ -208,6 +163,25 @@ pub(super) trait Windowed<'w, L: Link> {
     fn accesses<R>(&self, epoch: &R, accesses: &[Access]) -> Result<Vec<Vec<u64>>, Wrong>
     where
         R: Rma<'w, Self::Unit, L>,
+        L: 'w;
+
+    /// A request for a tag, whose data arrive in this range.
+    fn expect(&self, range: Range<usize>, tag: Tag) -> Result<Request<'_, L>, Error>;
+
+    /// A request for a word to be at least 1, or for one post.
+    fn expect_word<'r>(
+        &'r self,
+        range: Range<usize>,
+        word: AnyWord<'r>,
+    ) -> Result<WordRequest<'r, 'w, L>, Error>;
+
+    /// Begins notified accesses, and gives their requests to `wait`; what each has brought.
+    fn notified(
+        &self,
+        accesses: &[(&Access, Notice<'_, L::Word>)],
+        wait: impl FnOnce(&mut [rma::Request<'_, 'w, L>]) -> Result<(), Wrong>,
+    ) -> Result<Vec<Vec<u64>>, Wrong>
+    where
         L: 'w;
 
     /// Some ranks detach their memory and attach it again; nobody has an epoch.
@@ -247,6 +221,29 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Elements<'
         access_all(|_| epoch, accesses)
     }
 
+    fn expect(&self, range: Range<usize>, tag: Tag) -> Result<Request<'_, L>, Error> {
+        self.0.expect(range, tag)
+    }
+
+    fn expect_word<'r>(
+        &'r self,
+        range: Range<usize>,
+        word: AnyWord<'r>,
+    ) -> Result<WordRequest<'r, 'w, L>, Error> {
+        self.0.expect_word(range, word, Compare::Ge, 1.into())
+    }
+
+    fn notified(
+        &self,
+        accesses: &[(&Access, Notice<'_, L::Word>)],
+        wait: impl FnOnce(&mut [rma::Request<'_, 'w, L>]) -> Result<(), Wrong>,
+    ) -> Result<Vec<Vec<u64>>, Wrong>
+    where
+        L: 'w,
+    {
+        notified!(accesses, wait, |rank, index| self.0.to(rank, index))
+    }
+
     fn attach_again(&self, _: &World<'_, L>, _: &[bool]) -> Result<(), Wrong> {
         Ok(())
     }
@@ -257,22 +254,10 @@ fn access_all<'e, 'w, T: Element, L: Link + 'w, R: Rma<'w, T, L> + 'e>(
     at: impl Fn(u16) -> &'e R,
     accesses: &[Access],
 ) -> Result<Vec<Vec<u64>>, Wrong> {
-    let values = |access: &Access| match &access.what {
-        What::Put(values)
-        | What::Accumulate(_, values)
-        | What::Fetch(_, values, _)
-        | What::Add(values)
-        | What::Stripes(values)
-        | What::Scattered(values) => elements::<T>(values),
-        What::Get(_) | What::Sieve(_) | What::Swap(..) => Vec::new(),
-    };
-    let values: Vec<Vec<T>> = accesses.iter().map(values).collect();
-    let found = |access: &Access| vec![T::of(0); access.what.count()];
-    let mut found: Vec<Vec<T>> = accesses.iter().map(found).collect();
+    let mut all: Vec<Own<'_, T>> = accesses.iter().map(Own::new).collect();
     let mut requests: Vec<rma::Request<'_, 'w, L>> = Vec::new();
-    for (number, ((access, values), found)) in
-        accesses.iter().zip(&values).zip(&mut found).enumerate()
-    {
+    for (number, own) in all.iter_mut().enumerate() {
+        let access = own.access;
         // Requests are in no order with what follows.
         let earlier = &accesses[..number];
         if earlier.iter().any(|earlier| earlier.meets(access)) {
@@ -280,74 +265,41 @@ fn access_all<'e, 'w, T: Element, L: Link + 'w, R: Rma<'w, T, L> + 'e>(
                 request.wait()?;
             }
         }
-        let (target, index) = (Rank::new(access.target), access.index);
-        let epoch = at(access.target);
+        let (target, epoch) = (Rank::new(access.target), at(access.target));
         match &access.what {
-            What::Put(_) if access.request => requests.push(epoch.to(target, index).put(values)?),
-            What::Get(_) if access.request => requests.push(epoch.to(target, index).get(found)?),
-            What::Accumulate(operation, _) if access.request => {
-                let operation = T::operation(*operation);
-                requests.push(epoch.to(target, index).accumulate(values, operation)?);
+            What::Swap(..) | What::Add(_) => access_once(epoch, own)?,
+            What::Put(_) | What::Get(_) | What::Accumulate(..) | What::Fetch(..)
+                if !access.request && !access.turned =>
+            {
+                access_once(epoch, own)?;
             }
-            What::Fetch(operation, ..) if access.request => {
-                let operation = T::operation(*operation);
-                let request = epoch
-                    .to(target, index)
-                    .get_accumulate(values, operation, found)?;
-                requests.push(request);
+            _ => {
+                let request = begin!(epoch.to(target, access.index), own)?;
+                if access.request {
+                    requests.push(request);
+                } else {
+                    request.wait()?;
+                }
             }
-            _ => access_once(epoch, access, values, found)?,
         }
     }
     for request in requests {
         request.wait()?;
     }
-    Ok(found.iter().map(|found| values_of(found)).collect())
+    Ok(all.iter().map(Own::found).collect())
 }
 
-/// One access, which is done when this returns.
+/// One access by a short form, which is done when this returns.
 fn access_once<'w, T: Element, L: Link + 'w, R: Rma<'w, T, L>>(
     epoch: &R,
-    access: &Access,
-    values: &[T],
-    found: &mut [T],
+    own: &mut Own<'_, T>,
 ) -> Result<(), Wrong> {
+    let (access, values) = (own.access, own.values.as_slice());
+    let found = own.found.as_mut_slice();
     let (target, index) = (Rank::new(access.target), access.index);
     match &access.what {
         What::Put(_) => epoch.put(target, index, values)?,
         What::Get(_) => epoch.get(target, index, found)?,
-        What::Stripes(_) => {
-            let stripes = Layout::Vector {
-                blocks: values.len().div_ceil(2),
-                block_len: 1,
-                stride: 2,
-            };
-            let from = Gather::new(values, stripes);
-            epoch.to(target, index).layout(stripes).put(from)?.wait()?;
-        }
-        What::Sieve(_) => {
-            let every_other = Layout::Vector {
-                blocks: found.len().div_ceil(2),
-                block_len: 1,
-                stride: 2,
-            };
-            let into = Scatter::new(found, every_other);
-            epoch
-                .to(target, index)
-                .layout(every_other)
-                .get(into)?
-                .wait()?;
-        }
-        What::Scattered(_) => {
-            let last_first = (0..values.len()).step_by(2).rev();
-            let blocks: Vec<Block> = last_first.map(|at| Block { at, len: 1 }).collect();
-            let blocks = Layout::Indexed { blocks: &blocks };
-            epoch
-                .to(target, index)
-                .layout(blocks)
-                .put(Gather::new(values, blocks))?
-                .wait()?;
-        }
         What::Accumulate(operation, _) => {
             epoch.accumulate(target, index, values, T::operation(*operation))?;
         }
@@ -372,6 +324,7 @@ fn access_once<'w, T: Element, L: Link + 'w, R: Rma<'w, T, L>>(
             }
             epoch.put(target, index, found)?;
         }
+        other => unreachable!("{other:?}"),
     }
     Ok(())
 }
@@ -472,6 +425,34 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Attached<'
             .map(|place| self.dynamic.at::<T, _>(epoch, place))
             .collect();
         access_all(|rank| &all[usize::from(rank)], accesses)
+    }
+
+    fn expect(&self, _: Range<usize>, tag: Tag) -> Result<Request<'_, L>, Error> {
+        self.dynamic.expect(tag)
+    }
+
+    fn expect_word<'r>(
+        &'r self,
+        _: Range<usize>,
+        word: AnyWord<'r>,
+    ) -> Result<WordRequest<'r, 'w, L>, Error> {
+        self.dynamic.expect_word(word, Compare::Ge, 1.into())
+    }
+
+    fn notified(
+        &self,
+        accesses: &[(&Access, Notice<'_, L::Word>)],
+        wait: impl FnOnce(&mut [rma::Request<'_, 'w, L>]) -> Result<(), Wrong>,
+    ) -> Result<Vec<Vec<u64>>, Wrong>
+    where
+        L: 'w,
+    {
+        let places = self.places.iter().map(Cell::get);
+        let all: Vec<_> = places
+            .map(|place| self.dynamic.at::<T, _>(self.window(), place))
+            .collect();
+        notified!(accesses, wait, |rank: Rank, index| all[rank.index()]
+            .to(rank, index))
     }
 
     fn attach_again(&self, world: &World<'_, L>, again: &[bool]) -> Result<(), Wrong> {

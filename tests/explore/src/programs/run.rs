@@ -7,8 +7,10 @@ use flagpost::{
     rma::{Bool, Complex, Placed},
 };
 
+use super::element::Element;
+use super::generate::NOTICES;
 use super::part::Part;
-use super::pieces::{Attached, Element, Elements};
+use super::pieces::{Attached, Elements};
 use super::wrong::Wrong;
 use super::{Made, Pieces, Program, Scalar, Signalling};
 
@@ -47,6 +49,17 @@ fn without_vectors<'w, L: Link>(
             with_strategy::<L, MatchingList<'_>>(program, world, memories, program.ranks)
         }
         _ => with_strategy::<L, EpochSlots<'_>>(program, world, memories, ()),
+    }
+}
+
+/// [`run`] in a part of a larger world: few kinds of elements, so that less is compiled.
+pub(super) fn run_in_part<L: Link>(program: &Program, link: L) -> Result<(), Wrong> {
+    let mut arena = [0; 1024];
+    let world = World::start(link, &mut arena, Config::default())?;
+    let memories = memories(program, &world)?;
+    match program.scalar {
+        Scalar::U16 => with_elements::<u16, L, EpochSlots<'_>>(program, &world, &memories, ()),
+        _ => with_elements::<i64, L, MatchingList<'_>>(program, &world, &memories, program.ranks),
     }
 }
 
@@ -102,6 +115,7 @@ fn with_elements<'w, T: Element, L: Link, S: Strategy<'w, L>>(
     strategy: S::Options,
 ) -> Result<(), Wrong> {
     let (mut memories, unit) = (memories.iter(), size_of::<T>());
+    let events = world.events(NOTICES)?;
     let mut windows = Vec::new();
     for &Made { len, pieces, model } in &program.windows {
         let options = Options { strategy, model };
@@ -116,22 +130,32 @@ fn with_elements<'w, T: Element, L: Link, S: Strategy<'w, L>>(
                     kept,
                     validation,
                 };
-                let dynamic = world.dynamic_with::<S>(options, strategy)?;
+                let mut dynamic = world.dynamic_with::<S>(options, strategy)?;
+                dynamic.set_num_notify(NOTICES)?;
                 let attached = Attached::new(world, dynamic, memory, base(world))?;
                 Opened::Attached(attached)
             }
             (Some(memory), _) => {
                 let range = base(world)..base(world) + len * unit;
-                let window = world.create_with::<T, S>(memory, range, unit, options)?;
+                let mut window = world.create_with::<T, S>(memory, range, unit, options)?;
+                window.set_num_notify(NOTICES)?;
                 Opened::Elements(Elements(window))
             }
-            (None, _) => Opened::Elements(Elements(world.allocate_with::<T, S>(len, options)?)),
+            (None, _) => {
+                let mut window = world.allocate_with::<T, S>(len, options)?;
+                window.set_num_notify(NOTICES)?;
+                Opened::Elements(Elements(window))
+            }
         });
     }
     for (number, phase) in program.phases.iter().enumerate() {
         match &windows[phase.window] {
-            Opened::Elements(elements) => Part::new(world, elements, number, phase).run()?,
-            Opened::Attached(attached) => Part::new(world, attached, number, phase).run()?,
+            Opened::Elements(elements) => {
+                Part::new((world, &events), elements, number, phase).run()?
+            }
+            Opened::Attached(attached) => {
+                Part::new((world, &events), attached, number, phase).run()?
+            }
         }
     }
     world.barrier()?;
@@ -141,5 +165,5 @@ fn with_elements<'w, T: Element, L: Link, S: Strategy<'w, L>>(
             Opened::Attached(attached) => attached.free()?,
         }
     }
-    Ok(())
+    Ok(events.free()?)
 }
