@@ -1,8 +1,9 @@
 //! Programs in parts of a larger world: one or two at the same time, each in a part of its own.
+//! The larger world has a window, and each rank of it tells the next one of a put meanwhile.
 
 use std::fmt;
 
-use flagpost::{Config, Link, Rank, Room, World};
+use flagpost::{Config, Link, Rank, Room, Tag, World};
 use flagpost_common::Dice;
 
 use super::generate::generate_of;
@@ -64,6 +65,9 @@ impl Split {
         let mut arena = [0; 1024];
         let world = World::start(link, &mut arena, Config::default())?;
         let place = self.places[world.rank().index()];
+        let window = world.allocate::<u32>(1)?;
+        let mut told = window.expect(0..1, Tag(0))?;
+        told.start()?;
         let part = if self.listed {
             let all = (0..self.ranks()).rev().zip(self.places.iter().rev());
             let ranks = all.filter(|(_, place)| place.is_some());
@@ -73,10 +77,18 @@ impl Split {
             let key = place.map_or(0, |(_, key)| key);
             world.split(place.map(|(color, _)| color as u32), key, ROOM)?
         };
+        let (own, ranks) = (u32::from(world.rank().get()), u32::from(world.size()));
+        window.put_notify(world.rank().next(world.size()), 0, &[own], Tag(0))?;
         if let (Some(link), Some((color, _))) = (part.link(), place) {
             run_in_part(&self.programs[color], link)?;
         }
-        Ok(part.free()?)
+        let source = told.wait()?.source;
+        let (found, expected) = (window.local().get(0)?, (own + ranks - 1) % ranks);
+        if (found, u32::from(source.get())) != (expected, expected) {
+            return Err(Wrong::Source(source));
+        }
+        part.free()?;
+        Ok(window.free()?)
     }
 }
 
