@@ -1,5 +1,5 @@
 //! Random one-sided programs on the simulator, against the sequential model. `FLAGPOST_PROGRAMS=n`
-//! changes how many.
+//! changes how many, and `FLAGPOST_FIRST=n` the first seed.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
