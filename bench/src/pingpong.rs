@@ -319,8 +319,8 @@ impl Rounds {
             false => Region::memory(CoreId::new(owner)).at(0),
         });
         // High halves, which have the number of the round.
-        let ends = [4, len - 4].map(|at| own.plus(at as u32));
-        let lines = [Lines::covering::<SimCore>(own, len as u32)];
+        let ends = [4, len - 4].map(|at| own.plus(at));
+        let lines = [Lines::covering::<SimCore>(own, len)];
         let mut round = 0;
         self.run(
             |data| {
@@ -363,7 +363,7 @@ impl Rounds {
             },
             |arrived| {
                 channel.receive(self.bytes, |start, piece| {
-                    core.write(buffer.plus(start as u32), piece);
+                    core.write(buffer.plus(start), piece);
                 });
                 let mut bytes = vec![0; self.bytes];
                 core.read(buffer, &mut bytes);

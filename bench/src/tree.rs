@@ -175,7 +175,7 @@ impl<'c> Place<'c> {
         // Area 0 is the parent's; behind it the children's.
         let parent = self
             .parent
-            .map(|parent| open(parent, [0, 1 + u32::from(self.nth())]));
+            .map(|parent| open(parent, [0, 1 + usize::from(self.nth())]));
         let child = |(child, place)| open(child, [place, 0]);
         let children: Vec<_> = self.children.clone().zip(1..).map(child).collect();
         self.rounds(|own| {

@@ -52,8 +52,8 @@ pub const LINES_MAX: u16 = 64;
 const READY: u32 = 0x7405_1DED;
 
 /// Where words are in an area's first line.
-const READY_AT: u32 = 0;
-const TAKEN_AT: u32 = 4;
+const READY_AT: usize = 0;
+const TAKEN_AT: usize = 4;
 
 /// Bytes of a cell's number, at its end.
 const NUMBER: usize = size_of::<u32>();
@@ -79,8 +79,8 @@ impl Shape {
     pub const LINES: Self = Self { cells: 4, lines: 1 };
 
     /// Bytes of an area.
-    pub const fn bytes(self) -> u32 {
-        (1 + self.cells as u32 * self.lines as u32) * LINE as u32
+    pub const fn bytes(self) -> usize {
+        (1 + self.cells as usize * self.lines as usize) * LINE
     }
 }
 
@@ -108,7 +108,7 @@ impl<'m, M: Machine> Channel<'m, M> {
     ///
     /// # Panics
     /// If the areas do not fit the message buffers.
-    pub fn open(machine: &'m M, peer: CoreId, shape: Shape, places: [u32; 2]) -> Self {
+    pub fn open(machine: &'m M, peer: CoreId, shape: Shape, places: [usize; 2]) -> Self {
         assert_eq!(M::LINE, LINE, "the SCC's lines");
         assert!(shape.cells.is_power_of_two() && (1..=LINES_MAX).contains(&shape.lines));
         let [own, its] = places;
@@ -153,9 +153,9 @@ impl<'m, M: Machine> Channel<'m, M> {
 
     /// The last `len` bytes of a cell of an area.
     fn tail(&self, area: Address, number: u16, len: usize) -> Address {
-        let cell = u32::from(number % self.shape.cells);
-        let end = (1 + (cell + 1) * u32::from(self.shape.lines)) * LINE as u32;
-        area.plus(end - len as u32)
+        let cell = usize::from(number % self.shape.cells);
+        let end = (1 + (cell + 1) * usize::from(self.shape.lines)) * LINE;
+        area.plus(end - len)
     }
 
     /// Polls a word until it is as wanted.
@@ -172,7 +172,7 @@ impl<'m, M: Machine> Channel<'m, M> {
 
     /// Reads a peer's stores through the cache: a line costs one access, not one per word.
     fn read(&self, at: Address, into: &mut [u8]) {
-        let lines = Lines::covering::<M>(at, into.len() as u32);
+        let lines = Lines::covering::<M>(at, into.len());
         self.machine.invalidate(&[lines]);
         self.machine.read(at, into);
     }

@@ -13,7 +13,7 @@ use flagpost_sim::{Config, Profile, Schedule, Sim, SimCore};
 const ROUNDS: u32 = 2000;
 
 /// Waits until the word at `offset` of the own region is `value`.
-fn await_word(core: &SimCore, offset: u32, value: u32) {
+fn await_word(core: &SimCore, offset: usize, value: u32) {
     let at = Region::memory(core.core()).at(offset);
     loop {
         match core.load_u32(at) {

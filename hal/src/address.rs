@@ -68,7 +68,7 @@ impl Region {
     }
 
     /// The byte at `offset` of this region.
-    pub const fn at(self, offset: u32) -> Address {
+    pub const fn at(self, offset: usize) -> Address {
         Address {
             region: self,
             offset,
@@ -83,16 +83,17 @@ impl Region {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Address {
+    /// Bytes from the region's start. It comes first, as addresses that are compared mostly differ
+    /// in it.
+    pub offset: usize,
     /// The region.
     pub region: Region,
-    /// Bytes from the region's start.
-    pub offset: u32,
 }
 
 impl Address {
     /// The address `bytes` after this one. Saturates at the end of the offset's range, which no
     /// region reaches: a wrong sum is out of every region, and not at its start.
-    pub const fn plus(self, bytes: u32) -> Self {
+    pub const fn plus(self, bytes: usize) -> Self {
         Self {
             region: self.region,
             offset: self.offset.saturating_add(bytes),

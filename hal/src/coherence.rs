@@ -10,16 +10,16 @@ use crate::{Address, Region};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Lines {
     region: Region,
-    start: u32,
-    end: u32,
+    start: usize,
+    end: usize,
 }
 
 impl Lines {
     /// The lines that hold the `len` bytes at `at`, as large as machine `C`'s lines. Empty if `len`
     /// is 0.
-    pub const fn covering<C: Coherence + ?Sized>(at: Address, len: u32) -> Self {
+    pub const fn covering<C: Coherence + ?Sized>(at: Address, len: usize) -> Self {
         const { assert!(C::LINE.is_power_of_two()) };
-        let line = C::LINE as u32;
+        let line = C::LINE;
         let start = at.offset & !(line - 1);
         let end = match len {
             0 => start,
@@ -39,19 +39,19 @@ impl Lines {
     }
 
     /// Offset of the first byte.
-    pub const fn start(self) -> u32 {
+    pub const fn start(self) -> usize {
         self.start
     }
 
     /// Offset of the byte after the last one.
-    pub const fn end(self) -> u32 {
+    pub const fn end(self) -> usize {
         self.end
     }
 
     /// The offset of each line's first byte, `line` bytes apart: [`Coherence::LINE`], or the true
     /// line size of the machine where that is a run-time value and smaller.
-    pub fn starts(self, line: u32) -> impl Iterator<Item = u32> {
-        (self.start..self.end).step_by((line as usize).max(1))
+    pub fn starts(self, line: usize) -> impl Iterator<Item = usize> {
+        (self.start..self.end).step_by(line.max(1))
     }
 }
 

@@ -41,7 +41,7 @@ pub trait Fabric {
     fn cores(&self) -> u16;
 
     /// Bytes of registered memory; the same on all cores.
-    fn memory_size(&self) -> u32;
+    fn memory_size(&self) -> usize;
 
     /// True if puts wait for earlier ones to the same target (F9). The same on all cores, at all
     /// times.
@@ -50,14 +50,21 @@ pub trait Fabric {
     }
 
     /// Loads from this core's registered memory.
-    fn read(&self, at: u32, into: &mut [u8]);
+    fn read(&self, at: usize, into: &mut [u8]);
 
     /// Stores to this core's registered memory, before anything that is posted later.
-    fn write(&self, at: u32, from: &[u8]);
+    fn write(&self, at: usize, from: &[u8]);
+
+    /// Makes the `len` bytes at `at` of this core's registered memory zeros, if the fabric has a
+    /// way that costs less than stores do. False if nothing has happened: the default has no way.
+    fn zero(&self, at: usize, len: usize) -> bool {
+        let _ = (at, len);
+        false
+    }
 
     /// Loads the bytes at `at` of the memory of `from`, another core, if the fabric can do that
     /// before it returns. If it cannot, a [`Work::Get`] does it. The default cannot.
-    fn load(&self, from: CoreId, at: u32, into: &mut [u8]) -> bool {
+    fn load(&self, from: CoreId, at: usize, into: &mut [u8]) -> bool {
         let _ = (from, at, into);
         false
     }
@@ -125,7 +132,7 @@ pub enum Work<'a> {
     /// Stores `data`, if any; then `immediate`, if any, arrives in the completion queue there.
     Put {
         /// The place at the target.
-        at: u32,
+        at: usize,
         /// The bytes.
         data: &'a [u8],
         /// 32 bits for the target.
@@ -138,16 +145,16 @@ pub enum Work<'a> {
     /// Loads.
     Get {
         /// The place at the target.
-        at: u32,
+        at: usize,
         /// The place in this core's memory.
-        into: u32,
+        into: usize,
         /// The number of bytes.
-        len: u32,
+        len: usize,
     },
     /// Changes a cell of 8 bytes; the event bears its former value.
     Amo {
         /// The place at the target: a multiple of 8.
-        at: u32,
+        at: usize,
         /// The change.
         amo: Amo,
     },
@@ -182,7 +189,7 @@ pub enum Event {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// The place: a multiple of 4.
-    pub at: u32,
+    pub at: usize,
     /// The value.
     pub seen: u32,
 }

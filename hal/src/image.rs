@@ -59,14 +59,17 @@ impl Tag {
     const VALID: u64 = 1 << 63;
     const DIRTY: u64 = 1 << 62;
     const MESSAGE: u64 = 1 << 61;
-    const BUFFER: u64 = 1 << 48;
+    const BUFFER: u64 = 1 << 60;
+    /// Bits of an offset; the owner's number has those between.
+    const OFFSET: u32 = 44;
 
     const fn clean(line: Address) -> Self {
         let kind = match line.region.kind {
             Kind::Memory => 0,
             Kind::MessageBuffer => Self::BUFFER,
         };
-        Self(Self::VALID | kind | (line.region.owner.get() as u64) << 32 | line.offset as u64)
+        let owner = (line.region.owner.get() as u64) << Self::OFFSET;
+        Self(Self::VALID | kind | owner | line.offset as u64)
     }
 
     const fn holds(self, line: Address) -> bool {
@@ -79,12 +82,12 @@ impl Tag {
 
     /// The address that `clean` was given; meaningless for `EMPTY`.
     const fn line(self) -> Address {
-        let owner = CoreId::new((self.0 >> 32) as u16);
+        let owner = CoreId::new((self.0 >> Self::OFFSET) as u16);
         let region = match self.0 & Self::BUFFER {
             0 => Region::memory(owner),
             _ => Region::message_buffer(owner),
         };
-        region.at(self.0 as u32)
+        region.at((self.0 & ((1 << Self::OFFSET) - 1)) as usize)
     }
 }
 
@@ -150,7 +153,7 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
             let slot = self.hold(memory, line);
             slot.tag.0 |= tag;
             part.copy_from_slice(&slot.bytes[start..start + len]);
-            (at, rest) = (at.plus(len as u32), behind);
+            (at, rest) = (at.plus(len), behind);
         }
     }
 
@@ -164,7 +167,7 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
             let slot = self.hold(memory, line);
             slot.bytes[start..start + len].copy_from_slice(part);
             slot.tag.0 |= Tag::DIRTY;
-            (at, rest) = (at.plus(len as u32), behind);
+            (at, rest) = (at.plus(len), behind);
         }
     }
 
@@ -180,7 +183,7 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
             if slot.tag.holds(line) {
                 slot.bytes[start..start + len].copy_from_slice(part);
             }
-            (at, rest) = (at.plus(len as u32), behind);
+            (at, rest) = (at.plus(len), behind);
         }
     }
 
@@ -247,7 +250,15 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
 
     /// Calls `act` with each slot that holds one of `lines`.
     fn for_held(&mut self, lines: Lines, mut act: impl FnMut(&mut Slot<LINE>)) {
-        for offset in lines.starts(LINE as u32) {
+        if lines.end() - lines.start() > LINES * LINE {
+            let inside = |line: Address| {
+                line.region == lines.region() && (lines.start()..lines.end()).contains(&line.offset)
+            };
+            let held = |slot: &&mut Slot<LINE>| slot.tag != Tag::EMPTY && inside(slot.tag.line());
+            self.slots.iter_mut().filter(held).for_each(act);
+            return;
+        }
+        for offset in lines.starts(LINE) {
             let line = lines.region().at(offset);
             let slot = &mut self.slots[Self::slot_of(line)];
             if slot.tag.holds(line) {
@@ -264,14 +275,14 @@ impl<const LINES: usize, const LINE: usize> PrivateImage<LINES, LINE> {
             Kind::Memory => 0,
             Kind::MessageBuffer => LINES / 2,
         };
-        (line.offset as usize / LINE + 7 * line.region.owner.index() + kind) % LINES
+        (line.offset / LINE + 7 * line.region.owner.index() + kind) % LINES
     }
 
     /// Of `len` bytes at `at`: their first line, their offset in it, and the number of them that
     /// lie in it.
     fn first_part(at: Address, len: usize) -> (Address, usize, usize) {
-        let start = at.offset as usize % LINE;
-        let line = at.region.at(at.offset - start as u32);
+        let start = at.offset % LINE;
+        let line = at.region.at(at.offset - start);
         (line, start, len.min(LINE - start))
     }
 }

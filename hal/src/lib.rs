@@ -84,7 +84,7 @@
 //!
 //! impl UncachedMemory for Core {
 //!     fn load_u8(&self, at: Address) -> u8 {
-//!         self.memories.borrow()[at.region.owner.index()][at.offset as usize]
+//!         self.memories.borrow()[at.region.owner.index()][at.offset]
 //!     }
 //!     fn store_u8(&self, at: Address, value: u8) {
 //!         self.store_bytes(at, &[value]);
@@ -99,14 +99,14 @@
 //!     }
 //!     fn store_bytes(&self, at: Address, from: &[u8]) {
 //!         let memory = &mut self.memories.borrow_mut()[at.region.owner.index()];
-//!         memory[at.offset as usize..][..from.len()].copy_from_slice(from);
+//!         memory[at.offset..][..from.len()].copy_from_slice(from);
 //!     }
 //! }
 //! // No cache: what goes through it goes to memory.
 //! impl CachedMemory for Core {
 //!     fn read(&self, at: Address, into: &mut [u8]) {
 //!         let memory = &self.memories.borrow()[at.region.owner.index()];
-//!         into.copy_from_slice(&memory[at.offset as usize..][..into.len()]);
+//!         into.copy_from_slice(&memory[at.offset..][..into.len()]);
 //!     }
 //!     fn write(&self, at: Address, from: &[u8]) {
 //!         self.store_bytes(at, from);
@@ -129,12 +129,12 @@
 //!     }
 //! }
 //! impl MessageBuffer for Core {
-//!     fn message_buffer_size(&self) -> u32 { 0 }
+//!     fn message_buffer_size(&self) -> usize { 0 }
 //! }
 //! impl Topology for Core {
 //!     fn cores(&self) -> u16 { 2 }
 //!     fn core(&self) -> CoreId { self.me }
-//!     fn memory_size(&self) -> u32 { 1024 }
+//!     fn memory_size(&self) -> usize { 1024 }
 //! }
 //! impl Clock for Core {
 //!     fn cycles(&self) -> u64 {

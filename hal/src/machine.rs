@@ -7,7 +7,7 @@ use crate::{Address, CachedMemory, Coherence, CoreId, TestAndSet, UncachedMemory
 /// On-chip message buffers: see [`Kind::MessageBuffer`](crate::Kind).
 pub trait MessageBuffer {
     /// Bytes of each core's buffer; 0 if the machine has none.
-    fn message_buffer_size(&self) -> u32;
+    fn message_buffer_size(&self) -> usize;
 }
 
 /// The number of cores, and the number of this one.
@@ -22,7 +22,7 @@ pub trait Topology {
     fn core(&self) -> CoreId;
 
     /// Bytes of shared memory of [`Kind::Memory`](crate::Kind) that each core owns.
-    fn memory_size(&self) -> u32;
+    fn memory_size(&self) -> usize;
 
     /// The program has called Flagpost at `place`. For machines that give an account of a run; the
     /// default ignores it.

@@ -54,7 +54,7 @@ pub trait UncachedMemory {
     /// call; the bytes may be from different moments. The default loads words, and bytes at the
     /// ends.
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
-        let head = (at.offset.wrapping_neg() % 4) as usize;
+        let head = at.offset.wrapping_neg() % 4;
         // A short piece may end before its first whole word begins.
         let head = head.min(into.len());
         let (head, rest) = into
@@ -74,6 +74,15 @@ pub trait UncachedMemory {
             *byte = self.load_u8(cursor);
             cursor = cursor.plus(1);
         }
+    }
+
+    /// Makes the `len` bytes at `at` of this core's memory zeros, if the machine has a way that
+    /// costs less than stores do: pages that hold nothing. This core's cache has no copy of them
+    /// after the call, and had no dirty one before. False if nothing has happened: the default has
+    /// no way.
+    fn zero(&self, at: Address, len: usize) -> bool {
+        let _ = (at, len);
+        false
     }
 
     /// True if [`load_bytes`](Self::load_bytes) of a whole line of `region` takes about as long as

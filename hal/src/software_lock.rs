@@ -76,7 +76,7 @@ use crate::{
 pub struct WithSoftwareLock<M, const PATIENCE: u32 = 4> {
     machine: M,
     /// The offset of the flags, in each region.
-    flags: u32,
+    flags: usize,
 }
 
 impl<M, const PATIENCE: u32> WithSoftwareLock<M, PATIENCE>
@@ -87,10 +87,10 @@ where
     ///
     /// All cores of the machine must do so.
     pub fn new(machine: M) -> Option<Self> {
-        let bytes = u32::from(machine.cores()).saturating_mul(4);
+        let bytes = usize::from(machine.cores()).saturating_mul(4);
         let flags = machine.memory_size().checked_sub(bytes)?;
         // Whole lines, so that no cached data lie beside them.
-        let flags = flags & !(M::LINE as u32).saturating_sub(1);
+        let flags = flags & !M::LINE.saturating_sub(1);
         Some(Self { machine, flags })
     }
 
@@ -101,7 +101,7 @@ where
 
     /// `core`'s flag for the lock of `of`.
     fn flag(&self, core: CoreId, of: CoreId) -> Address {
-        let offset = u32::from(of.get()).saturating_mul(4);
+        let offset = usize::from(of.get()).saturating_mul(4);
         Region::memory(core).at(self.flags.saturating_add(offset))
     }
 
@@ -212,6 +212,10 @@ impl<M: UncachedMemory, const PATIENCE: u32> UncachedMemory for WithSoftwareLock
         self.machine.load_bytes(at, into);
     }
 
+    fn zero(&self, at: Address, len: usize) -> bool {
+        self.machine.zero(at, len)
+    }
+
     fn loads_lines(&self, region: Region) -> bool {
         self.machine.loads_lines(region)
     }
@@ -261,7 +265,7 @@ unsafe impl<M: Coherence, const PATIENCE: u32> Coherence for WithSoftwareLock<M,
 }
 
 impl<M: MessageBuffer, const PATIENCE: u32> MessageBuffer for WithSoftwareLock<M, PATIENCE> {
-    fn message_buffer_size(&self) -> u32 {
+    fn message_buffer_size(&self) -> usize {
         self.machine.message_buffer_size()
     }
 }
@@ -278,7 +282,7 @@ impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE
     }
 
     /// Less than the machine's: the flags lie after it.
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         self.flags
     }
 

@@ -9,14 +9,14 @@ use flagpost_hal::{
 };
 use flagpost_record::Records;
 
-const MEMORY: u32 = 64;
-const BUFFER: u32 = 16;
+const MEMORY: usize = 64;
+const BUFFER: usize = 16;
 const ME: CoreId = CoreId::new(1);
 const OTHER: CoreId = CoreId::new(0);
 
 /// Plain bytes, one register, and an account of what was called.
 struct Plain {
-    memory: RefCell<[[u8; MEMORY as usize]; 2]>,
+    memory: RefCell<[[u8; MEMORY]; 2]>,
     held: Cell<bool>,
     now: Cell<u64>,
     calls: RefCell<Vec<String>>,
@@ -46,13 +46,13 @@ impl Plain {
     /// Loads past the account.
     fn peek(&self, at: Address, len: usize) -> Vec<u8> {
         assert_eq!(at.region.kind, Kind::Memory);
-        self.memory.borrow()[at.region.owner.index()][at.offset as usize..][..len].to_vec()
+        self.memory.borrow()[at.region.owner.index()][at.offset..][..len].to_vec()
     }
 
     /// Stores past the account.
     fn poke(&self, at: Address, bytes: &[u8]) {
         assert_eq!(at.region.kind, Kind::Memory);
-        self.memory.borrow_mut()[at.region.owner.index()][at.offset as usize..][..bytes.len()]
+        self.memory.borrow_mut()[at.region.owner.index()][at.offset..][..bytes.len()]
             .copy_from_slice(bytes);
     }
 }
@@ -126,7 +126,7 @@ impl TestAndSet for Plain {
 }
 
 impl MessageBuffer for Plain {
-    fn message_buffer_size(&self) -> u32 {
+    fn message_buffer_size(&self) -> usize {
         BUFFER
     }
 }
@@ -140,7 +140,7 @@ impl Topology for Plain {
         ME
     }
 
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         MEMORY
     }
 }
@@ -171,7 +171,7 @@ impl NativeAtomics for Plain {
     }
 }
 
-fn own(offset: u32) -> Address {
+fn own(offset: usize) -> Address {
     Region::memory(ME).at(offset)
 }
 
@@ -193,9 +193,9 @@ fn bulk_loads_of_every_offset_and_length_load_all_bytes_and_no_others() {
             // U1: no byte outside.
             for call in machine.account() {
                 let (call, at) = call.split_once(" memory[1]+0x").unwrap();
-                let at = u32::from_str_radix(at, 16).unwrap();
+                let at = usize::from_str_radix(at, 16).unwrap();
                 let end = at + if call == "load_u32" { 4 } else { 1 };
-                let inside = offset..=offset + len as u32;
+                let inside = offset..=offset + len;
                 assert!(
                     inside.contains(&at) && inside.contains(&end),
                     "{call} at {at}"
@@ -281,7 +281,7 @@ fn a_record_with_a_bad_answer_stores_nothing() {
     let machine = Plain::new();
     let spot = machine.spot(Region::memory(OTHER).at(0));
     machine.store_record(spot, [5, 6], [0; 2]);
-    let before = machine.peek(own(0), MEMORY as usize);
+    let before = machine.peek(own(0), MEMORY);
     for place in [None, Some(8), Some(1 << 29), Some(u64::MAX - 7)] {
         let answer = place.map(|place| ((place, 1), (0, 1)));
         assert_eq!(
@@ -289,7 +289,7 @@ fn a_record_with_a_bad_answer_stores_nothing() {
             Some(false),
             "{place:?}"
         );
-        assert_eq!(machine.peek(own(0), MEMORY as usize), before, "{place:?}");
+        assert_eq!(machine.peek(own(0), MEMORY), before, "{place:?}");
     }
 }
 

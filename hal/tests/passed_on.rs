@@ -74,7 +74,7 @@ impl Topology for Rich {
         CoreId::new(1)
     }
 
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         64
     }
 
@@ -96,7 +96,7 @@ impl Topology for Rich {
 }
 
 impl MessageBuffer for Rich {
-    fn message_buffer_size(&self) -> u32 {
+    fn message_buffer_size(&self) -> usize {
         32
     }
 }

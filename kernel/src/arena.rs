@@ -18,21 +18,20 @@ pub(crate) struct Arena<'a> {
 
 impl<'a> Arena<'a> {
     pub(crate) fn new(words: &'a mut [u32]) -> Self {
-        let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        let count = words.len();
         Self {
             words: Cell::from_mut(words).as_slice_of_cells(),
-            heap: Heap::new(0, count, 1),
+            heap: Heap::new(1, 0, count, 1),
         }
     }
 
     /// Takes `count` words, set to 0.
     pub(crate) fn take(&self, count: usize) -> Result<&'a [Cell<u32>], Error> {
-        let units = u32::try_from(count).unwrap_or(u32::MAX);
-        let start = match self.heap.take(units, Place::Symmetric) {
+        let start = match self.heap.take(count, Place::Symmetric) {
             Ok(start) => start as usize,
-            Err(Full::Missing { units }) => {
+            Err(Full::Missing { more }) => {
                 return Err(Error::ArenaFull {
-                    missing_words: units,
+                    missing_words: u32::try_from(more).unwrap_or(u32::MAX),
                 });
             }
             Err(Full::Pieces { max }) => return Err(Error::TooManyPieces { max }),
@@ -49,7 +48,7 @@ impl<'a> Arena<'a> {
     pub(crate) fn give_back(&self, taken: &[Cell<u32>]) {
         let start = taken.as_ptr().addr();
         let bytes = start.wrapping_sub(self.words.as_ptr().addr());
-        // Words have 4 bytes; there are not more than a u32 counts.
+        // Words have 4 bytes.
         self.heap.give_back(bytes.wrapping_shr(2) as u32);
     }
 }

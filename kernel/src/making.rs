@@ -74,7 +74,17 @@ enum Hearing<M> {
 pub(crate) type Row = [u32; 8];
 
 /// How many words of a row are to be the same.
-pub(crate) const SAME: usize = 4;
+pub(crate) const SAME: usize = 2;
+
+/// The same words of a row, of a [`digest`](crate::window::digest): never both 0.
+pub(crate) const fn same_of(digest: u64) -> [u32; SAME] {
+    halves(digest | 1_u64.wrapping_shl(48))
+}
+
+/// The low and the high half.
+pub(crate) const fn halves(number: u64) -> [u32; 2] {
+    [number as u32, number.wrapping_shr(u32::BITS) as u32]
+}
 
 impl<'w, L: Link, M> Making<'w, L, M> {
     /// Makes what `prepare` prepares a part of; `offer`, 48 bits, tells what must be the same on

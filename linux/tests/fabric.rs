@@ -3,6 +3,8 @@
 //! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`. The
 //! other tests need libfabric: `cargo xtask fabric --headers` runs them.
 
+#[path = "large/program.rs"]
+mod large;
 #[path = "fabric/losses.rs"]
 mod losses;
 #[path = "fabric/starts.rs"]
@@ -43,6 +45,7 @@ fn rank() {
         "blocks" => blocks(world),
         "gets" => gets(world),
         "all" => starts::all(world),
+        "large" => large::large(world),
         "lost" => lost::two_die(world),
         "forks" => forks(world),
         _ => losses::rank(world, &part),
@@ -459,6 +462,16 @@ fn what_is_missing_is_said_in_one_line_per_rank() {
     assert!(text.contains("error: libfabric"), "{text}");
     assert!(text.contains("no provider \"carrier-pigeon\""), "{text}");
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// More than 4 GiB per rank.
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn large_memory_is_reached_to_its_end() {
+    let memory = large::MEMORY.to_string();
+    let arguments = ["--link", "fabric", "--provider", "tcp", "--mem", &memory];
+    let output = limit::output(&mut command_of(2, &arguments, "large"));
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// In a namespace of mounts of its own, where `/dev/shm` is small.

@@ -21,7 +21,7 @@ const HOSTILE: u16 = 2;
 const BUDGET: Budget = Budget::microseconds(50);
 
 /// Where a cell of the queue is behind its tail, which is at the target: each rank's next.
-const NEXT_BEHIND_TAIL: u32 = 8;
+const NEXT_BEHIND_TAIL: usize = 8;
 
 /// The words of the target.
 fn words(machine: &Linux<Coherent>) -> Vec<u32> {
@@ -31,7 +31,7 @@ fn words(machine: &Linux<Coherent>) -> Vec<u32> {
 }
 
 /// The offset of the word that was 0 and names the holder now: the tail.
-fn tail(before: &[u32], after: &[u32]) -> u32 {
+fn tail(before: &[u32], after: &[u32]) -> usize {
     let changed = (0..).zip(before.iter().zip(after));
     let mut named = changed.filter(|(_, change)| *change == (&0, &(u32::from(HOLDER) + 1)));
     4 * named.next().expect("the holder has come to the queue").0

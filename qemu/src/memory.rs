@@ -86,8 +86,8 @@ impl Caches {
 
     /// Puts bytes of one line into the combining buffer, after what is there of another has left.
     fn combine(&mut self, hart: &Hart, at: Address, from: &[u8]) {
-        let start = at.offset as usize % LINE;
-        let line = at.region.at(at.offset - start as u32);
+        let start = at.offset % LINE;
+        let line = at.region.at(at.offset - start);
         if self.line != line {
             self.let_go(hart);
             self.line = line;
@@ -168,7 +168,7 @@ impl Hart {
     #[track_caller]
     #[inline]
     fn words(&self, at: Address, len: usize) -> &'static [AtomicU32] {
-        let start = at.offset as usize;
+        let start = at.offset;
         let words = start / 4..(start + len).div_ceil(4);
         let owner = at.region.owner.index();
         let region = match at.region.kind {
@@ -189,12 +189,12 @@ impl Hart {
     }
 
     pub(crate) fn store_byte(&self, at: Address, value: u8) {
-        replace_byte(&self.words(at, 1)[0], at.offset as usize % 4, value);
+        replace_byte(&self.words(at, 1)[0], at.offset % 4, value);
     }
 
     /// Loads past the image, words where the address allows.
     pub(crate) fn load_words(&self, at: Address, into: &mut [u8]) {
-        let mut place = at.offset as usize % 4;
+        let mut place = at.offset % 4;
         let mut rest = into;
         for word in self.words(at, rest.len()) {
             let bytes = &word.load(Relaxed).to_le_bytes()[place..];
@@ -223,7 +223,7 @@ impl Hart {
         self.with_caches(|caches| {
             let (mut at, mut rest) = (at, from);
             while !rest.is_empty() {
-                let room = LINE - at.offset as usize % LINE;
+                let room = LINE - at.offset % LINE;
                 let (part, behind) = rest.split_at(room.min(rest.len()));
                 let stays = !through && caches.image.holds(at);
                 if stays {
@@ -232,7 +232,7 @@ impl Hart {
                     caches.image.update(at, part);
                     caches.combine(self, at, part);
                 }
-                (at, rest) = (at.plus(part.len() as u32), behind);
+                (at, rest) = (at.plus(part.len()), behind);
             }
         });
     }
@@ -244,13 +244,13 @@ impl Hart {
 
     /// Writes these lines back, and keeps them.
     pub(crate) fn write_back_lines(&self, at: Address, len: u32) {
-        let lines = Lines::covering::<Scc<Self>>(at, len);
+        let lines = Lines::covering::<Scc<Self>>(at, len as usize);
         self.with_caches(|caches| caches.image.write_back(self, lines));
     }
 
     /// Drops these lines, unsaved stores too.
     pub(crate) fn drop_lines(&self, at: Address, len: u32) {
-        let lines = Lines::covering::<Scc<Self>>(at, len);
+        let lines = Lines::covering::<Scc<Self>>(at, len as usize);
         self.with_caches(|caches| caches.image.invalidate(lines));
     }
 

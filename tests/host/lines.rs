@@ -33,7 +33,7 @@ const LINE: u64 = 32;
 /// A rank alone, whose queue of immediates is given.
 struct Given {
     memory: Vec<Cell<u8>>,
-    used: Cell<u32>,
+    used: Cell<usize>,
     immediates: Vec<u32>,
     next: Cell<usize>,
 }
@@ -48,8 +48,8 @@ impl Given {
         }
     }
 
-    fn at(&self, key: Key, offset: u32, len: usize) -> &[Cell<u8>] {
-        let start = (key.get() + offset) as usize;
+    fn at(&self, key: Key, offset: usize, len: usize) -> &[Cell<u8>] {
+        let start = key.get() as usize + offset;
         &self.memory[start..start + len]
     }
 }
@@ -58,8 +58,8 @@ impl Link for Given {
     type Word = u32;
 
     const SLOTS: u32 = 32;
-    const LINE: u32 = LINE as u32;
-    const UPDATE: u32 = 32;
+    const LINE: usize = LINE as usize;
+    const UPDATE: usize = 32;
     const DIRECT: bool = true;
 
     fn rank(&self) -> Rank {
@@ -72,10 +72,10 @@ impl Link for Given {
 }
 
 impl LocalMemory for Given {
-    fn allocate(&self, bytes: u32, _: Place) -> Result<Key, Refusal> {
+    fn allocate(&self, bytes: usize, _: Place) -> Result<Key, Refusal> {
         let start = self.used.get();
-        self.used.set(start + bytes.next_multiple_of(LINE as u32));
-        Ok(Key::new(start))
+        self.used.set(start + bytes.next_multiple_of(LINE as usize));
+        Ok(Key::new(start as u32))
     }
 
     fn withdraw(&self, _: impl Into<flagpost_link::Given>) {}
@@ -88,11 +88,11 @@ impl LocalMemory for Given {
         Ok(())
     }
 
-    fn scratch(&self) -> (Key, u32) {
+    fn scratch(&self) -> (Key, usize) {
         (Key::new(0), 64)
     }
 
-    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+    fn read_local(&self, key: Key, offset: usize, into: &mut [u8]) -> Result<(), Refusal> {
         let from = self.at(key, offset, into.len());
         into.iter_mut()
             .zip(from)
@@ -100,17 +100,17 @@ impl LocalMemory for Given {
         Ok(())
     }
 
-    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
+    fn write_local(&self, key: Key, offset: usize, from: &[u8]) -> Result<(), Refusal> {
         let to = self.at(key, offset, from.len());
         to.iter().zip(from).for_each(|(to, from)| to.set(*from));
         Ok(())
     }
 
-    fn publish(&self, _: Key, _: u32, _: u32) -> Result<(), Refusal> {
+    fn publish(&self, _: Key, _: usize, _: usize) -> Result<(), Refusal> {
         Ok(())
     }
 
-    fn refresh(&self, _: Key, _: u32, _: u32) -> Result<(), Refusal> {
+    fn refresh(&self, _: Key, _: usize, _: usize) -> Result<(), Refusal> {
         Ok(())
     }
 }
@@ -120,15 +120,15 @@ impl Access for Given {
         Ok(())
     }
 
-    fn put(&self, _: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
+    fn put(&self, _: Rank, key: Key, offset: usize, data: &[u8]) -> Result<(), Refusal> {
         self.write_local(key, offset, data)
     }
 
-    fn get(&self, _: Rank, key: Key, at: u32, into: &mut [u8], _: &Op) -> Result<(), Refusal> {
+    fn get(&self, _: Rank, key: Key, at: usize, into: &mut [u8], _: &Op) -> Result<(), Refusal> {
         self.read_local(key, at, into)
     }
 
-    fn amo(&self, _: Rank, _: Key, at: u32, _: Amo, _: Width, _: &Op) -> Result<u64, Refusal> {
+    fn amo(&self, _: Rank, _: Key, at: usize, _: Amo, _: Width, _: &Op) -> Result<u64, Refusal> {
         Err(Refusal::BadCell { offset: at })
     }
 
@@ -136,7 +136,7 @@ impl Access for Given {
         &self,
         _: Rank,
         _: Key,
-        offset: u32,
+        offset: usize,
         _: usize,
         _: &mut dyn FnMut(&mut [u8]),
         _: &Op,
@@ -157,7 +157,7 @@ impl Telling for Given {
     fn put_immediate(
         &self,
         to: Rank,
-        _: (Key, u32),
+        _: (Key, usize),
         _: &[u8],
         _: u32,
         _: bool,
@@ -177,7 +177,7 @@ impl Telling for Given {
     fn watch<W: Word>(
         &self,
         _: Key,
-        _: u32,
+        _: usize,
         arrived: impl Fn(W) -> bool,
         _: &Op,
     ) -> Result<Option<W>, Refusal> {
@@ -310,9 +310,9 @@ fn misses(touched: &[Touch]) -> u64 {
         let mut lines = BTreeMap::new();
         for touch in touched {
             for line in touch.at / LINE..=(touch.at + touch.len - 1) / LINE {
-                let next = lines.len() as u32;
+                let next = lines.len();
                 let place = *lines.entry(line).or_insert(next);
-                let at = Region::memory(CoreId::new(0)).at(place * LINE as u32);
+                let at = Region::memory(CoreId::new(0)).at(place * LINE as usize);
                 if touch.store {
                     core.write(at, &[0]);
                 } else {

@@ -9,7 +9,7 @@ use flagpost_sim::{Config, Sim, SimCore};
 type Small<A = UnderLock> = LoadStore<LineMail<SimCore, A, 2>, 16>;
 
 /// Bytes that a core's state may take, the world included.
-const STATE: usize = 6 << 10;
+const STATE: usize = 7 << 10;
 
 /// To the right: a notified put, an epoch and data that are longer than an entry.
 fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {

@@ -38,7 +38,7 @@ pub(crate) const ALL: [Subject; 15] = [
     subject(
         "count_test_more",
         "test of the active request, a hit, not answered",
-        108,
+        110,
     ),
     subject("count_request_start", "start of a request", 20),
     subject("count_epoch_start", "start of an access epoch", 20),
@@ -55,7 +55,7 @@ pub(crate) const ALL: [Subject; 15] = [
     subject(
         "count_wait_beside",
         "wait, a hit, where another rank might be next",
-        1070,
+        1080,
     ),
 ];
 

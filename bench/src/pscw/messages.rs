@@ -48,7 +48,7 @@ pub(super) fn epochs(core: &SimCore, setup: &Setup, samples: &std::cell::RefCell
             samples.borrow_mut().complete.push(cycles);
         }
     } else {
-        let origin = open(0, [0, u32::from(me) - 1]);
+        let origin = open(0, [0, usize::from(me) - 1]);
         for _ in 0..setup.epochs {
             spend(setup.skew * u32::from(me));
             let span = Span::begin(core);

@@ -45,7 +45,7 @@ impl Place {
     /// No random numbers.
     pub(crate) fn of(memory: &Memory) -> std::io::Result<Self> {
         let proof = random()?;
-        memory.write(memory.len() - PROOF as u32, &proof);
+        memory.write(memory.len() - PROOF, &proof);
         Ok(Self {
             process: std::process::id() as i32,
             start: memory.start().as_ptr() as u64,
@@ -59,14 +59,14 @@ impl Place {
 pub(crate) struct Attached {
     process: i32,
     start: u64,
-    len: u32,
+    len: usize,
     /// A copy has failed.
     failed: Cell<bool>,
 }
 
 impl Attached {
     /// Attaches to the `len` bytes at `place`. None if they are not there, or may not be reached.
-    pub(crate) fn new(place: &Place, len: u32) -> Option<Self> {
+    pub(crate) fn new(place: &Place, len: usize) -> Option<Self> {
         let attached = Self {
             process: place.process,
             start: place.start,
@@ -74,7 +74,7 @@ impl Attached {
             failed: Cell::new(false),
         };
         let mut proof = [0; PROOF];
-        let found = attached.read(len - PROOF as u32, &mut proof);
+        let found = attached.read(len - PROOF, &mut proof);
         (found && proof == place.proof).then_some(attached)
     }
 
@@ -82,7 +82,7 @@ impl Attached {
     ///
     /// # Panics
     /// Unless the bytes lie inside.
-    pub(crate) fn write(&self, at: u32, from: &[u8]) -> bool {
+    pub(crate) fn write(&self, at: usize, from: &[u8]) -> bool {
         let own = part(from.as_ptr().cast_mut().cast(), from.len());
         let peer = self.part(at, from.len());
         // M3: what was stored to own memory before is seen by the peer.
@@ -99,7 +99,7 @@ impl Attached {
     ///
     /// # Panics
     /// Unless they lie inside.
-    pub(crate) fn read(&self, at: u32, into: &mut [u8]) -> bool {
+    pub(crate) fn read(&self, at: usize, into: &mut [u8]) -> bool {
         let own = part(into.as_mut_ptr().cast(), into.len());
         let peer = self.part(at, into.len());
         // SAFETY: the call stores bytes to `into`, nowhere else.
@@ -119,10 +119,10 @@ impl Attached {
     }
 
     /// The `len` bytes at `at`.
-    fn part(&self, at: u32, len: usize) -> libc::iovec {
-        let inside = (self.len as usize).checked_sub(at as usize) >= Some(len);
+    fn part(&self, at: usize, len: usize) -> libc::iovec {
+        let inside = self.len.checked_sub(at) >= Some(len);
         assert!(inside, "{len} bytes at {at} of a peer's {}", self.len);
-        part((self.start + u64::from(at)) as *mut c_void, len)
+        part((self.start + at as u64) as *mut c_void, len)
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_lies_outside_of_the_peers_memory_stops_the_rank() {
-        const LEN: u32 = 4096;
+        const LEN: usize = 4096;
         let memory = Memory::new(2 * LEN).unwrap();
         let place = Place {
             proof: [0; PROOF],
@@ -171,7 +171,7 @@ mod tests {
             (LEN - 7, 8),
             (LEN, 1),
             (LEN + 1, 0),
-            (u32::MAX, 8),
+            (usize::MAX, 8),
             (0, 4097),
         ] {
             assert!(
@@ -197,7 +197,7 @@ mod tests {
         let place = Place::of(&memory).unwrap();
         assert!(Attached::new(&place, memory.len()).is_some());
         let [first, ..] = place.proof;
-        memory.write(memory.len() - PROOF as u32, &[!first]);
+        memory.write(memory.len() - PROOF, &[!first]);
         assert!(Attached::new(&place, memory.len()).is_none());
         let nowhere = Place { start: 8, ..place };
         assert!(Attached::new(&nowhere, memory.len()).is_none());

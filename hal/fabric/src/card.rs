@@ -16,7 +16,7 @@ pub(crate) struct Card {
 
 impl Card {
     /// The card as bytes, with the size of memory, which is the same on all ranks.
-    pub(crate) fn pack(&self, memory: u32) -> Vec<u8> {
+    pub(crate) fn pack(&self, memory: usize) -> Vec<u8> {
         let mut bytes = memory.to_le_bytes().to_vec();
         bytes.push(self.ordered.into());
         bytes.extend(self.key.to_le_bytes());
@@ -32,7 +32,7 @@ impl Card {
     }
 
     /// Reads [`pack`](Self::pack). None if the sizes differ, or the bytes make no sense.
-    pub(crate) fn unpack(bytes: &[u8], memory: u32) -> Option<Self> {
+    pub(crate) fn unpack(bytes: &[u8], memory: usize) -> Option<Self> {
         let rest = bytes.strip_prefix(&memory.to_le_bytes())?;
         let (ordered, rest) = rest.split_first()?;
         let (key, rest) = rest.split_first_chunk()?;

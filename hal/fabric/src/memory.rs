@@ -18,23 +18,27 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 /// Bytes that are loaded or stored in one step, where they are aligned.
 const WORD: usize = 8;
 
+/// Bytes of a page, and the least bytes that are cleared by giving pages back.
+const PAGE: usize = 4096;
+const MANY: usize = 1 << 20;
+
 /// The registered memory of a rank.
 #[derive(Debug)]
 pub(crate) struct Memory {
     start: NonNull<u8>,
-    len: u32,
+    len: usize,
 }
 
 impl Memory {
     /// `len` bytes, all zero. None if `len` is 0, or the system has no such memory.
-    pub(crate) fn new(len: u32) -> Option<Self> {
+    pub(crate) fn new(len: usize) -> Option<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, where the system likes.
         let start = unsafe { map(null_mut(), len, access, 0) }?;
         Some(Self { start, len })
     }
 
-    pub(crate) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -47,18 +51,38 @@ impl Memory {
     ///
     /// # Panics
     /// Unless they lie inside.
-    pub(crate) fn inside(&self, at: u32, len: usize) -> NonNull<u8> {
-        let end = at as usize + len;
-        let size = self.len as usize;
+    pub(crate) fn inside(&self, at: usize, len: usize) -> NonNull<u8> {
+        let end = at.saturating_add(len);
+        let size = self.len;
         assert!(
             end <= size,
             "bytes {at} to {end} of {size} bytes of registered memory"
         );
         // SAFETY: `at` is at most `end`, which is at most the size of the allocation.
-        unsafe { self.start.add(at as usize) }
+        unsafe { self.start.add(at) }
     }
 
-    fn byte(&self, at: u32) -> &AtomicU8 {
+    /// Makes bytes zeros by giving their whole pages back to the system; stores clear the ends.
+    /// False, and nothing has happened, if they are few. Not for memory whose pages must be there.
+    pub(crate) fn zero(&self, at: usize, len: usize) -> bool {
+        if len < MANY {
+            return false;
+        }
+        self.inside(at, len);
+        let behind = at + len;
+        let (start, end) = (at.next_multiple_of(PAGE), behind / PAGE * PAGE);
+        let pages = self.inside(start, end - start).as_ptr().cast();
+        // SAFETY: whole private pages of the mapping (M1), which stay mapped, and are zeros then:
+        // any bits are a number (M2).
+        let cleared = unsafe { libc::madvise(pages, end - start, libc::MADV_DONTNEED) } == 0;
+        if cleared {
+            self.write(at, &[0; PAGE][..start - at]);
+            self.write(end, &[0; PAGE][..behind - end]);
+        }
+        cleared
+    }
+
+    fn byte(&self, at: usize) -> &AtomicU8 {
         let place = self.inside(at, 1);
         // SAFETY: one byte of the allocation (`inside`, M1), which is zero or was stored to; all
         // accesses of this process are atomic (M2). The reference lives no longer than `self`.
@@ -66,9 +90,9 @@ impl Memory {
     }
 
     /// The aligned word at `at`.
-    fn word(&self, at: u32) -> &AtomicU64 {
+    fn word(&self, at: usize) -> &AtomicU64 {
         let place = self.inside(at, WORD);
-        assert!((at as usize).is_multiple_of(WORD), "no aligned word: {at}");
+        assert!((at).is_multiple_of(WORD), "no aligned word: {at}");
         // SAFETY: as in `byte`, of 8 bytes; the memory begins at a page, so they are aligned as
         // `at` is.
         unsafe { AtomicU64::from_ptr(place.cast().as_ptr()) }
@@ -78,13 +102,13 @@ impl Memory {
     ///
     /// # Panics
     /// Unless they lie inside.
-    pub(crate) fn read(&self, at: u32, into: &mut [u8]) {
+    pub(crate) fn read(&self, at: usize, into: &mut [u8]) {
         self.inside(at, into.len());
         let (head, words) = split(at, into.len());
         let (first, rest) = into.split_at_mut(head);
         let (middle, last) = rest.split_at_mut(words * WORD);
-        let word_at = at + head as u32;
-        let last_at = word_at + middle.len() as u32;
+        let word_at = at + head;
+        let last_at = word_at + middle.len();
         for (at, byte) in (at..).zip(first).chain((last_at..).zip(last)) {
             *byte = self.byte(at).load(Relaxed);
         }
@@ -97,13 +121,13 @@ impl Memory {
     ///
     /// # Panics
     /// Unless the bytes lie inside.
-    pub(crate) fn write(&self, at: u32, from: &[u8]) {
+    pub(crate) fn write(&self, at: usize, from: &[u8]) {
         self.inside(at, from.len());
         let (head, words) = split(at, from.len());
         let (first, rest) = from.split_at(head);
         let (middle, last) = rest.split_at(words * WORD);
-        let word_at = at + head as u32;
-        let last_at = word_at + middle.len() as u32;
+        let word_at = at + head;
+        let last_at = word_at + middle.len();
         for (at, byte) in (at..).zip(first).chain((last_at..).zip(last)) {
             self.byte(at).store(*byte, Relaxed);
         }
@@ -119,16 +143,16 @@ impl Memory {
 ///
 /// # Safety
 /// With `MAP_FIXED`, nobody uses what is mapped at `start` from now on.
-unsafe fn map(start: *mut c_void, len: u32, access: c_int, flags: c_int) -> Option<NonNull<u8>> {
+unsafe fn map(start: *mut c_void, len: usize, access: c_int, flags: c_int) -> Option<NonNull<u8>> {
     let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: as the caller promises. Without a file, the last two arguments say nothing.
-    let start = unsafe { libc::mmap(start, len as usize, access, flags, -1, 0) };
+    let start = unsafe { libc::mmap(start, len, access, flags, -1, 0) };
     NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)
 }
 
 /// Of `len` bytes at `at`: how many come before the first aligned word, and how many words follow.
-fn split(at: u32, len: usize) -> (usize, usize) {
-    let head = (at.wrapping_neg() as usize % WORD).min(len);
+fn split(at: usize, len: usize) -> (usize, usize) {
+    let head = (at.wrapping_neg() % WORD).min(len);
     (head, (len - head) / WORD)
 }
 
@@ -157,13 +181,13 @@ mod tests {
     fn bytes_come_back_wherever_they_begin_and_end() {
         let memory = Memory::new(64).unwrap();
         for at in 0..20 {
-            for len in 0..30 {
+            for len in 0..30_u8 {
                 memory.write(0, &[0; 64]);
                 let bytes: Vec<u8> = (1..=len).collect();
                 memory.write(at, &bytes);
                 let mut all = [0xff; 64];
                 memory.read(0, &mut all);
-                let (start, end) = (at as usize, at as usize + bytes.len());
+                let (start, end) = (at, at + bytes.len());
                 assert_eq!(&all[start..end], bytes);
                 assert!(
                     all[..start]
@@ -181,7 +205,7 @@ mod tests {
     #[test]
     fn what_lies_outside_stops_the_rank() {
         let memory = Memory::new(16).unwrap();
-        for (at, len) in [(0, 17), (16, 1), (17, 0), (u32::MAX, 8)] {
+        for (at, len) in [(0, 17), (16, 1), (17, 0), (usize::MAX, 8)] {
             let read = || memory.read(at, &mut vec![0; len]);
             let read = std::panic::AssertUnwindSafe(read);
             assert!(std::panic::catch_unwind(read).is_err(), "{at} {len}");

@@ -21,7 +21,7 @@ mod threads;
 
 use threads::within;
 
-const MEMORY: u32 = 4 << 20;
+const MEMORY: usize = 4 << 20;
 
 /// Where ranks meet.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -152,7 +152,7 @@ fn gets_bring_what_the_peer_has_stored() {
         let data = |rank: CoreId| vec![rank.get() as u8 + 1; size];
         network.write(64, &data(network.core()));
         network.meet().unwrap();
-        let (into, len) = (2 << 20, size as u32);
+        let (into, len) = (2 << 20, size);
         let mut events = Vec::new();
         post(
             network,
@@ -231,7 +231,7 @@ fn nothing_is_lost_while_the_target_sleeps() {
         }
         let mut events = Vec::new();
         for id in 0..COUNT {
-            let (at, data, immediate) = (id * 8, &[1; 8], Some(id));
+            let (at, data, immediate) = (id as usize * 8, &[1; 8], Some(id));
             let put = Work::Put {
                 at,
                 data,
@@ -253,12 +253,12 @@ fn nothing_is_lost_while_the_target_sleeps() {
 }
 
 /// Bytes that the tests of order use, in words of 4.
-const ORDERED: u32 = 2 << 20;
+const ORDERED: usize = 2 << 20;
 
 /// Where some puts go, and how many words each has: of 0 bytes to 1 MiB, mixed, over one another.
-fn places(seed: u32, most: u32) -> Vec<(u32, usize)> {
+fn places(seed: u32, most: usize) -> Vec<(usize, usize)> {
     let mut dice = Dice::new(seed.into());
-    let mut draw = |below: u32| dice.below(below as usize) as u32;
+    let mut draw = |below: usize| dice.below(below);
     let sizes = [
         0,
         1,
@@ -273,11 +273,11 @@ fn places(seed: u32, most: u32) -> Vec<(u32, usize)> {
         64 << 10,
         256 << 10,
     ];
-    let sizes: Vec<u32> = sizes.into_iter().filter(|size| *size <= most).collect();
+    let sizes: Vec<usize> = sizes.into_iter().filter(|size| *size <= most).collect();
     { 0..40 }
         .map(|_| {
-            let size = sizes[draw(sizes.len() as u32) as usize];
-            (draw(ORDERED / 4 - size) * 4, size as usize)
+            let size = sizes[draw(sizes.len())];
+            (draw(ORDERED / 4 - size) * 4, size)
         })
         .collect()
 }
@@ -290,10 +290,10 @@ fn data_of(round: u32, number: usize, words: usize) -> Vec<u8> {
 }
 
 /// Runs of words, each with the last of the `places` that has them.
-fn owners(places: &[(u32, usize)]) -> Vec<(usize, Range<usize>)> {
-    let mut owners = vec![None; ORDERED as usize / 4];
+fn owners(places: &[(usize, usize)]) -> Vec<(usize, Range<usize>)> {
+    let mut owners = vec![None; ORDERED / 4];
     for (number, (at, words)) in places.iter().enumerate() {
-        owners[*at as usize / 4..][..*words].fill(Some(number));
+        owners[*at / 4..][..*words].fill(Some(number));
     }
     let mut end = 0;
     let runs = owners.chunk_by(|a, b| a == b).filter_map(|run| {
@@ -308,7 +308,7 @@ fn owners(places: &[(u32, usize)]) -> Vec<(usize, Range<usize>)> {
 fn check(network: &Network, round: u32, owners: &[(usize, Range<usize>)], done: Range<usize>) {
     for (owner, words) in owners.iter().filter(|(owner, _)| done.contains(owner)) {
         let mut found = vec![0; 4 * words.len()];
-        network.read(4 * words.start as u32, &mut found);
+        network.read(4 * words.start, &mut found);
         let is_there = found == data_of(round, *owner, words.len());
         assert!(is_there, "words {words:?} of put {owner}");
     }
@@ -324,7 +324,7 @@ fn puts_of_any_size_are_in_place_in_the_order_in_which_they_were_posted() {
         assert!(network.orders_puts());
         let sender = network.core().get() == 0;
         for round in 0..ROUNDS {
-            let places = places(round, u32::MAX);
+            let places = places(round, usize::MAX);
             let mut events = Vec::new();
             if sender {
                 for (number, (at, words)) in places.iter().enumerate() {
@@ -424,7 +424,7 @@ fn unconfirmed_puts_to_a_rank_that_sleeps_all_arrive_in_order() {
             return;
         }
         for id in 0..COUNT {
-            let (at, data, immediate) = (id % 1000 * 8, &[1; 8], Some(id));
+            let (at, data, immediate) = (id as usize % 1000 * 8, &[1; 8], Some(id));
             let put = Work::Put {
                 at,
                 data,

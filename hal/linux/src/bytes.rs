@@ -41,7 +41,7 @@ const RECORD: usize = 24;
 #[derive(Clone, Debug)]
 pub(crate) struct Regions {
     base: NonNull<u8>,
-    memory: u32,
+    memory: usize,
     ranks: u16,
     rank: u16,
     /// Where this rank's begins.
@@ -66,7 +66,7 @@ pub(crate) struct Bytes<'s> {
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn no_such_bytes(owner: u16, offset: u32, len: usize) -> ! {
+fn no_such_bytes(owner: u16, offset: usize, len: usize) -> ! {
     let at = Region::memory(CoreId::new(owner)).at(offset);
     panic!("{at}: {len} bytes here are not in memory, or no aligned word")
 }
@@ -77,7 +77,7 @@ impl Regions {
     pub(crate) fn new(segment: Arc<Segment>, rank: u16) -> Self {
         let (shape, base) = (segment.shape(), segment.regions());
         let (memory, ranks) = (shape.memory(), shape.ranks());
-        assert!(rank < ranks && memory as usize >= RECORD);
+        assert!(rank < ranks && memory >= RECORD);
         Self {
             base,
             memory,
@@ -85,10 +85,10 @@ impl Regions {
             rank,
             // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as
             // `segment` lives.
-            own: unsafe { base.add(usize::from(rank) * memory as usize) },
-            last_record: (u64::from(ranks) * u64::from(memory) - RECORD as u64) / 8,
-            last_long: u64::from(memory / 8 - 1),
-            last_word: memory as usize - 4,
+            own: unsafe { base.add(usize::from(rank) * memory) },
+            last_record: (u64::from(ranks) * memory as u64 - RECORD as u64) / 8,
+            last_long: (memory / 8 - 1) as u64,
+            last_word: memory - 4,
             segment,
         }
     }
@@ -99,7 +99,7 @@ impl Regions {
     }
 
     /// Bytes of each.
-    pub(crate) fn memory(&self) -> u32 {
+    pub(crate) fn memory(&self) -> usize {
         self.memory
     }
 
@@ -116,13 +116,13 @@ impl Regions {
     #[track_caller]
     pub(crate) fn bytes(&self, at: Address, len: usize) -> Bytes<'_> {
         let owner = at.region.owner.get();
-        if u64::from(at.offset) + len as u64 > u64::from(self.memory) {
+        if !self.hold(at.offset, len) {
             no_such_bytes(owner, at.offset, len);
         }
         if owner >= self.ranks || at.region.kind != Kind::Memory {
             no_such_bytes(owner, at.offset, len);
         }
-        let offset = usize::from(owner) * self.memory as usize + at.offset as usize;
+        let offset = usize::from(owner) * self.memory + at.offset;
         Bytes {
             // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), as long as
             // `segment` lives; `owner` is below `ranks`, and `at.offset + len` is at most `memory`.
@@ -130,6 +130,41 @@ impl Regions {
             len,
             segment: PhantomData,
         }
+    }
+
+    /// True if each region has `len` bytes at `offset`.
+    #[inline(always)]
+    fn hold(&self, offset: usize, len: usize) -> bool {
+        offset
+            .checked_add(len)
+            .is_some_and(|end| end <= self.memory)
+    }
+
+    /// `len` bytes at `offset` of this rank's region.
+    ///
+    /// # Panics
+    /// Unless they lie in it.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn own_bytes(&self, offset: usize, len: usize) -> Bytes<'_> {
+        if !self.hold(offset, len) {
+            no_such_bytes(self.rank, offset, len);
+        }
+        Bytes {
+            // SAFETY: `own` is followed by `memory` mapped bytes (M1), as long as `segment` lives;
+            // `offset + len` is at most `memory`.
+            start: unsafe { self.own.add(offset) },
+            len,
+            segment: PhantomData,
+        }
+    }
+
+    /// [`Segment::clear`] of these pages.
+    #[track_caller]
+    pub(crate) fn clear(&self, at: Address, len: usize) -> bool {
+        self.bytes(at, len);
+        let before = at.region.owner.index() * self.memory;
+        self.segment.clear(before + at.offset, len)
     }
 
     /// The 8 bytes of this rank's own region that come after `before` times 8, if they lie inside.
@@ -150,13 +185,12 @@ impl Regions {
     /// Unless it lies inside, and is aligned.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn own_word(&self, offset: u32) -> &AtomicU32 {
-        let before = offset as usize;
-        if !before.is_multiple_of(4) || before > self.last_word {
+    pub(crate) fn own_word(&self, offset: usize) -> &AtomicU32 {
+        if !offset.is_multiple_of(4) || offset > self.last_word {
             no_such_bytes(self.rank, offset, 4);
         }
         // SAFETY: as in `own_long`: `last_word` is 4 less than `memory`.
-        unsafe { AtomicU32::from_ptr(self.own.add(before).as_ptr().cast()) }
+        unsafe { AtomicU32::from_ptr(self.own.add(offset).as_ptr().cast()) }
     }
 
     /// Where the record at `at` is: how many times 8 bytes behind the first region's start.
@@ -170,8 +204,8 @@ impl Regions {
         if !bytes.is_aligned(8) {
             no_such_bytes(at.region.owner.get(), at.offset, RECORD);
         }
-        let before = u64::from(at.region.owner.get()) * u64::from(self.memory);
-        Spot::new((before + u64::from(at.offset)) / 8)
+        let before = u64::from(at.region.owner.get()) * self.memory as u64;
+        Spot::new((before + at.offset as u64) / 8)
     }
 
     /// The words and the body of the record at `at`: two of 4 bytes, and two of 8.
@@ -182,7 +216,7 @@ impl Regions {
     #[track_caller]
     pub(crate) fn record(&self, at: Spot) -> ([&AtomicU32; 2], [&AtomicU64; 2]) {
         if at.number() > self.last_record {
-            no_such_bytes(0, (at.number() * 8) as u32, RECORD);
+            no_such_bytes(0, (at.number() * 8) as usize, RECORD);
         }
         // SAFETY: `base` is followed by `ranks * memory` mapped bytes (M1), and 8 times the number
         // is at most what `last_record` says, 24 bytes less: all four lie inside. `base` is the
@@ -417,7 +451,7 @@ mod tests {
         Regions::new(Arc::new(Segment::of_threads(shape).expect("memory")), 0)
     }
 
-    fn at(owner: u16, offset: u32) -> Address {
+    fn at(owner: u16, offset: usize) -> Address {
         Region::memory(CoreId::new(owner)).at(offset)
     }
 
@@ -432,7 +466,7 @@ mod tests {
                 let mut seen = vec![0; 2048];
                 regions.bytes(at(1, 0), 2048).load(&mut seen);
                 let mut expected = vec![0xEE; 2048];
-                expected[start as usize..start as usize + len].copy_from_slice(&data);
+                expected[start..start + len].copy_from_slice(&data);
                 assert_eq!(seen, expected, "{len} bytes at {start}");
                 let mut back = vec![0; len];
                 regions.bytes(at(1, start), len).load(&mut back);
@@ -452,11 +486,11 @@ mod tests {
             }))
             .is_err()
         };
-        assert!(!refused(at(1, 0), size as usize));
+        assert!(!refused(at(1, 0), size));
         assert!(!refused(at(1, size), 0));
-        assert!(refused(at(0, 1), size as usize));
+        assert!(refused(at(0, 1), size));
         assert!(refused(at(1, size), 1));
-        assert!(refused(at(0, u32::MAX), 1));
+        assert!(refused(at(0, usize::MAX), 1));
         assert!(refused(at(0, 8), usize::MAX));
         assert!(refused(at(2, 0), 1));
         assert!(refused(Region::message_buffer(CoreId::new(0)).at(0), 1));

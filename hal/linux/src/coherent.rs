@@ -19,7 +19,8 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, TestAndSet, UncachedMemory,
+    Address, Amo, CachedMemory, Coherence, CoreId, Lines, NativeAtomics, Region, TestAndSet,
+    Topology as _, UncachedMemory,
 };
 use flagpost_record::{CLAIM, Records, Spot};
 
@@ -81,6 +82,11 @@ impl UncachedMemory for Linux<Coherent> {
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         self.regions().bytes(at, into.len()).load(into);
     }
+
+    #[track_caller]
+    fn zero(&self, at: Address, len: usize) -> bool {
+        self.give_back(at, len)
+    }
 }
 
 impl Records for Linux<Coherent> {
@@ -115,7 +121,7 @@ impl Records for Linux<Coherent> {
         &self,
         at: Spot,
         word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (usize, u32))>,
     ) -> Option<bool> {
         let own = self.regions();
         let claimed = |head| head | CLAIM;
@@ -131,6 +137,10 @@ impl CachedMemory for Linux<Coherent> {
     #[inline]
     #[track_caller]
     fn read(&self, at: Address, into: &mut [u8]) {
+        if at.region == Region::memory(self.core()) {
+            let own = self.regions().own_bytes(at.offset, into.len());
+            return own.load(into);
+        }
         self.load_bytes(at, into);
     }
 

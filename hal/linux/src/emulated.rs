@@ -136,9 +136,9 @@ impl Memory<'_> {
     /// The program stores to the `len` bytes at `at` of the image.
     fn stores(&self, at: Address, len: usize) {
         let mut fetched = self.fetched.borrow_mut();
-        let (start, end) = (at.offset as usize, at.offset as usize + len);
+        let (start, end) = (at.offset, at.offset + len);
         for offset in (start / LINE * LINE..end).step_by(LINE) {
-            if let Some(line) = fetched.get_mut(&at.region.at(offset as u32)) {
+            if let Some(line) = fetched.get_mut(&at.region.at(offset)) {
                 line.stored = self.called;
             }
         }
@@ -180,9 +180,9 @@ impl Caches {
     fn combine(&mut self, memory: &Regions, at: Address, from: &[u8]) {
         let (mut at, mut rest) = (at, from);
         while !rest.is_empty() {
-            let start = at.offset as usize % LINE;
+            let start = at.offset % LINE;
             let (part, behind) = rest.split_at(rest.len().min(LINE - start));
-            let line = at.region.at(at.offset - start as u32);
+            let line = at.region.at(at.offset - start);
             if self.line != line {
                 self.let_go(memory);
                 self.line = line;
@@ -192,7 +192,7 @@ impl Caches {
             if self.mask == u64::MAX {
                 self.let_go(memory);
             }
-            (at, rest) = (at.plus(part.len() as u32), behind);
+            (at, rest) = (at.plus(part.len()), behind);
         }
     }
 
@@ -203,20 +203,18 @@ impl Caches {
             let start = mask.trailing_zeros();
             let len = (mask >> start).trailing_ones();
             let part = &self.bytes[start as usize..(start + len) as usize];
-            memory.bytes(self.line.plus(start), part.len()).store(part);
+            memory
+                .bytes(self.line.plus(start as usize), part.len())
+                .store(part);
             mask &= !(u64::MAX >> (LINE as u32 - len) << start);
         }
     }
 
     /// Own accesses to the same bytes stay in order (U5).
     fn let_go_of(&mut self, memory: &Regions, at: Address, len: usize) {
-        let line = u64::from(self.line.offset);
-        let (start, end) = (u64::from(at.offset), u64::from(at.offset) + len as u64);
-        if self.mask != 0
-            && self.line.region == at.region
-            && start < line + LINE as u64
-            && line < end
-        {
+        let line = self.line.offset;
+        let (start, end) = (at.offset, at.offset.saturating_add(len));
+        if self.mask != 0 && self.line.region == at.region && start < line + LINE && line < end {
             self.let_go(memory);
         }
     }
@@ -290,6 +288,15 @@ impl UncachedMemory for Linux<Emulated> {
         let bytes = self.regions().bytes(at, into.len());
         self.with_caches(|caches, memory| caches.let_go_of(memory, at, bytes.len()));
         bytes.load(into);
+    }
+
+    #[track_caller]
+    fn zero(&self, at: Address, len: usize) -> bool {
+        let cleared = self.give_back(at, len);
+        if cleared {
+            self.invalidate(&[Lines::covering::<Self>(at, len)]);
+        }
+        cleared
     }
 }
 
@@ -483,7 +490,7 @@ mod tests {
         // By eviction, too: a line in the same place of the image.
         let why = second_writer(|machine, at| {
             machine.write(at, &[1, 0, 0, 0]);
-            machine.read(at.plus((LINES * LINE) as u32), &mut [0; 4]);
+            machine.read(at.plus(LINES * LINE), &mut [0; 4]);
         });
         assert!(why.is_some());
     }

@@ -12,12 +12,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use flagpost_hal::{Clock, CoreId, MessageBuffer, Relax, Topology, UncachedMemory, Watch};
+use flagpost_hal::{Address, Clock, CoreId, MessageBuffer, Relax, Topology, UncachedMemory, Watch};
 
 use crate::bytes::Regions;
 use crate::clock;
 use crate::peers::Peers;
 use crate::segment::Segment;
+use crate::shape::PAGE;
 use crate::wait::Waiter;
 
 /// How memory is kept in step: [`Coherent`](crate::Coherent),
@@ -144,6 +145,28 @@ impl<M: Mode> Linux<M> {
     }
 }
 
+/// The least bytes that are cleared by giving their pages back.
+const MANY: usize = 1 << 20;
+
+impl<M: Mode> Linux<M>
+where
+    Self: UncachedMemory,
+{
+    /// [`UncachedMemory::zero`], but for what the cache has: whole pages are given back, and stores
+    /// clear the ends.
+    #[track_caller]
+    pub(crate) fn give_back(&self, at: Address, len: usize) -> bool {
+        let behind = at.offset.saturating_add(len);
+        let (start, end) = (at.offset.next_multiple_of(PAGE), behind / PAGE * PAGE);
+        if len < MANY || !self.regions.clear(at.region.at(start), end - start) {
+            return false;
+        }
+        self.store_bytes(at, &[0; PAGE][..start - at.offset]);
+        self.store_bytes(at.region.at(end), &[0; PAGE][..behind - end]);
+        true
+    }
+}
+
 /// How many processors these processes may use between them.
 fn processors_of(processes: impl Iterator<Item = Pid>) -> usize {
     let sets = processes.filter_map(|process| sched_getaffinity(Some(process)).ok());
@@ -168,7 +191,7 @@ fn processors_at_most() -> usize {
 }
 
 impl<M: Mode> MessageBuffer for Linux<M> {
-    fn message_buffer_size(&self) -> u32 {
+    fn message_buffer_size(&self) -> usize {
         0
     }
 }
@@ -187,7 +210,7 @@ impl<M: Mode> Topology for Linux<M> {
     }
 
     #[inline]
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         self.regions.memory()
     }
 

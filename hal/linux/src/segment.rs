@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::fs::{FallocateFlags, MemfdFlags, OFlags, SealFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::process::{Resource, getrlimit};
@@ -222,6 +222,19 @@ impl Segment {
         debug_assert!(self.shape.control() < self.map.len());
         // SAFETY: M1: `control()` lies inside of the mapping, which has `total()` bytes.
         unsafe { base.add(self.shape.control()) }
+    }
+
+    /// Makes whole pages zeros that nothing holds, from `start` of the regions on. False if the
+    /// system cannot do that with this file.
+    pub(crate) fn clear(&self, start: usize, len: usize) -> bool {
+        let start = self.shape.control() + start;
+        // SAFETY: the bytes stay mapped (M1), and are zeros then. To this process and others that
+        // is a store as any other: no reference to them is there (B2 of `bytes`).
+        let cleared = unsafe {
+            self.map
+                .unchecked_advise_range(UncheckedAdvice::Remove, start, len)
+        };
+        cleared.is_ok()
     }
 
     /// A control word.

@@ -24,17 +24,17 @@ pub(crate) const RANK_LINES: usize = 2 * 128;
 /// Most ranks of a job.
 pub const MAX_RANKS: u16 = 1024;
 
-/// Most bytes of a rank's memory: offsets fit 32 bits with room for the end of a line.
-pub const MAX_MEMORY: u32 = 2 << 30;
+/// Most bytes of a rank's memory: all regions of a job fit the addresses of a process.
+pub const MAX_MEMORY: u64 = 64 << 30;
 
 /// Least bytes of a rank's memory.
-pub const MIN_MEMORY: u32 = 16 << 10;
+pub const MIN_MEMORY: u64 = 16 << 10;
 
 /// How many ranks, and how much memory each has. Only made of numbers that make sense.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     ranks: u16,
-    memory: u32,
+    memory: usize,
 }
 
 /// Why there is no such [`Shape`].
@@ -68,14 +68,14 @@ impl Shape {
     /// # Errors
     /// [`BadShape`].
     pub fn new(ranks: u32, memory: u64) -> Result<Self, BadShape> {
-        let fits = |memory: &u32| (MIN_MEMORY..=MAX_MEMORY).contains(memory);
-        let rounded = u32::try_from(memory).ok().filter(fits);
-        let rounded = rounded.ok_or(BadShape::Memory(memory))?;
+        let fits = (MIN_MEMORY..=MAX_MEMORY).contains(&memory);
+        let bytes = usize::try_from(memory).ok().filter(|_| fits);
+        let bytes = bytes.ok_or(BadShape::Memory(memory))?;
         let number = u16::try_from(ranks).ok();
         let number = number.filter(|number| (1..=MAX_RANKS).contains(number));
         Ok(Self {
             ranks: number.ok_or(BadShape::Ranks(ranks))?,
-            memory: rounded.next_multiple_of(PAGE as u32),
+            memory: bytes.next_multiple_of(PAGE),
         })
     }
 
@@ -85,7 +85,7 @@ impl Shape {
     }
 
     /// Bytes per rank.
-    pub const fn memory(self) -> u32 {
+    pub const fn memory(self) -> usize {
         self.memory
     }
 
@@ -107,7 +107,7 @@ impl Shape {
 
     /// Bytes in all.
     pub const fn total(self) -> usize {
-        self.control() + self.memory as usize * self.ranks as usize
+        self.control() + self.memory * self.ranks as usize
     }
 }
 
@@ -117,17 +117,17 @@ mod tests {
 
     #[test]
     fn parts_do_not_overlap() {
-        for (ranks, memory) in [(1, 16 << 10), (3, 20_001), (1024, 2 << 30)] {
+        for (ranks, memory) in [(1, 16 << 10), (3, 20_001), (1024, 64 << 30)] {
             let shape = Shape::new(ranks, memory).expect("it makes sense");
             assert!(shape.control_of(shape.ranks()) <= shape.control());
             assert_eq!(shape.control() % PAGE, 0);
-            assert_eq!(shape.memory() as usize % PAGE, 0);
-            assert!(u64::from(shape.memory()) >= memory);
-            let end = shape.control() + ranks as usize * shape.memory() as usize;
+            assert_eq!(shape.memory() % PAGE, 0);
+            assert!(shape.memory() as u64 >= memory);
+            let end = shape.control() + ranks as usize * shape.memory();
             assert_eq!(shape.total(), end);
             let last = shape.region_of(shape.ranks() - 1);
             assert_eq!(last.end, end as u64);
-            assert_eq!(last.end - last.start, u64::from(shape.memory()));
+            assert_eq!(last.end - last.start, shape.memory() as u64);
         }
     }
 
@@ -137,6 +137,7 @@ mod tests {
         assert_eq!(Shape::new(1025, 1 << 20), Err(BadShape::Ranks(1025)));
         assert_eq!(Shape::new(65_537, 1 << 20), Err(BadShape::Ranks(65_537)));
         assert_eq!(Shape::new(2, 100), Err(BadShape::Memory(100)));
-        assert_eq!(Shape::new(2, 1 << 32), Err(BadShape::Memory(1 << 32)));
+        let most = MAX_MEMORY;
+        assert_eq!(Shape::new(2, most + 1), Err(BadShape::Memory(most + 1)));
     }
 }

@@ -47,6 +47,8 @@
 //! hosts.
 
 use std::cell::Cell;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::Ordering::Relaxed;
 
 use flagpost_hal::{Address, CachedMemory, Coherence, Lines, UncachedMemory};
@@ -55,6 +57,7 @@ use crate::bytes::Bytes;
 use crate::cache::{self, Instructions};
 use crate::machine::sealed::Sealed;
 use crate::machine::{Linux, Mode};
+use crate::shape::PAGE;
 
 /// The mode for memory that hosts share without coherence: cache instructions, and no atomics.
 #[derive(Debug)]
@@ -152,6 +155,11 @@ impl UncachedMemory for Linux<SoftwareCoherent> {
         self.mode().refetch(bytes);
         bytes.load(into);
     }
+
+    #[track_caller]
+    fn zero(&self, at: Address, len: usize) -> bool {
+        self.give_back(at, len)
+    }
 }
 
 impl CachedMemory for Linux<SoftwareCoherent> {
@@ -175,19 +183,17 @@ unsafe impl Coherence for Linux<SoftwareCoherent> {
 
     fn write_back(&self, spans: &[Lines]) {
         for span in spans {
-            let at = span.region().at(span.start());
-            let bytes = self.regions().bytes(at, self.len_of(span));
             let mode = self.mode();
-            mode.count(mode.instructions.write_back(bytes));
+            self.each_used(span, |bytes| {
+                mode.count(mode.instructions.write_back(bytes))
+            });
         }
     }
 
     fn invalidate(&self, spans: &[Lines]) {
         for span in spans {
-            let at = span.region().at(span.start());
-            let bytes = self.regions().bytes(at, self.len_of(span));
             let mode = self.mode();
-            mode.count(mode.instructions.discard(bytes));
+            self.each_used(span, |bytes| mode.count(mode.instructions.discard(bytes)));
         }
         cache::settled();
     }
@@ -205,12 +211,49 @@ unsafe impl Coherence for Linux<SoftwareCoherent> {
     }
 }
 
+/// The most bytes of a span whose pages are not looked at.
+const SHORT: usize = 1 << 20;
+
 impl Linux<SoftwareCoherent> {
+    /// Calls `act` with the bytes of a span that this process may have in a cache. Of a long span
+    /// these are the pages that it has mapped, as the system says: an instruction for a line of
+    /// another page would take memory for that.
+    fn each_used(&self, span: &Lines, mut act: impl FnMut(Bytes<'_>)) {
+        let (at, len) = (span.region().at(span.start()), self.len_of(span));
+        let all = self.regions().bytes(at, len);
+        let pages = (len > SHORT).then(|| File::open("/proc/self/pagemap").ok());
+        let Some(pages) = pages.flatten() else {
+            return act(all);
+        };
+        let end = at.offset + len;
+        let mut start = at.offset;
+        let mut entries = [0; 8 * 512];
+        while start < end {
+            let address = all.as_ptr().addr() + (start - at.offset);
+            let place = (address / PAGE * 8) as u64;
+            let known = pages.read_exact_at(&mut entries, place).is_ok();
+            for entry in entries.as_chunks::<8>().0 {
+                let next = (start / PAGE + 1) * PAGE;
+                let part = self
+                    .regions()
+                    .bytes(at.region.at(start), next.min(end) - start);
+                // Mapped, or on its way to a disk.
+                if !known || u64::from_le_bytes(*entry) >> 62 != 0 {
+                    act(part);
+                }
+                start = next.min(end);
+                if start == end {
+                    break;
+                }
+            }
+        }
+    }
+
     /// Bytes of a span; lines behind the end of the region are nobody's.
     fn len_of(&self, span: &Lines) -> usize {
         span.end()
             .min(self.regions().memory())
-            .saturating_sub(span.start()) as usize
+            .saturating_sub(span.start())
     }
 }
 
@@ -262,7 +305,7 @@ mod tests {
                     machine.store_bytes(at.plus(start), &data);
                     machine.drain();
                     let mut expected = vec![0xEE; 512];
-                    expected[start as usize..start as usize + len].copy_from_slice(&data);
+                    expected[start..start + len].copy_from_slice(&data);
                     let mut seen = vec![0; 512];
                     machine.load_bytes(at, &mut seen);
                     assert_eq!(seen, expected, "{len} bytes at {start}");

@@ -18,6 +18,10 @@ use flagpost_hal::{
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Spot(u64);
 
+/// Bits of an offset in a [`Spot`] by plain accesses.
+const OFFSET: u32 = 48;
+const OFFSETS: u64 = 1_u64.wrapping_shl(OFFSET).wrapping_sub(1);
+
 impl Spot {
     /// The spot with a number, which only machines give a meaning.
     pub const fn new(number: u64) -> Self {
@@ -39,14 +43,16 @@ impl Spot {
     /// offset.
     #[inline]
     pub const fn of(at: Address) -> Self {
-        let bytes = (at.region.owner.get() as u64).wrapping_shl(32) | at.offset as u64;
+        let owner = (at.region.owner.get() as u64).wrapping_shl(OFFSET);
+        let bytes = owner | at.offset as u64;
         Self(bytes.wrapping_shr(3))
     }
 
     /// The inverse of [`Spot::of`].
     const fn address(self) -> Address {
         let bytes = self.0.wrapping_shl(3);
-        Region::memory(CoreId::new(bytes.wrapping_shr(32) as u16)).at(bytes as u32)
+        let owner = CoreId::new(bytes.wrapping_shr(OFFSET) as u16);
+        Region::memory(owner).at((bytes & OFFSETS) as usize)
     }
 
     /// [`Records::store_record`] by plain accesses, at a spot [of](Spot::of) an address.
@@ -71,7 +77,7 @@ impl Spot {
         self,
         machine: &M,
         word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (usize, u32))>,
     ) -> Option<bool>
     where
         M: UncachedMemory + Coherence + Topology + NativeAtomics + ?Sized,
@@ -89,14 +95,13 @@ impl Spot {
             return Some(false);
         };
         let [first, _] = body;
-        if place >= u64::from(machine.memory_size() / 8)
-            || !self.claim(machine, first, first | CLAIM)
+        if place >= (machine.memory_size() / 8) as u64 || !self.claim(machine, first, first | CLAIM)
         {
             return Some(false);
         }
         let own = Region::memory(machine.core());
         // Below the size of a region.
-        let at = own.at(place.wrapping_mul(8) as u32);
+        let at = own.at(place.wrapping_mul(8) as usize);
         machine.store_bytes(at, &value.to_le_bytes());
         machine.drain();
         machine.store_u32(own.at(then), word);
@@ -165,7 +170,7 @@ pub trait Records: Machine + NativeAtomics {
         &self,
         at: Spot,
         word: u32,
-        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (u32, u32))>,
+        answer: impl FnOnce(u32, [u64; 2]) -> Option<((u64, u64), (usize, u32))>,
     ) -> Option<bool> {
         at.take(self, word, answer)
     }

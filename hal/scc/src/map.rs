@@ -214,16 +214,16 @@ impl Map {
     }
 
     /// Bytes of a region.
-    pub const fn region_size(&self, kind: Kind) -> u32 {
+    pub const fn region_size(&self, kind: Kind) -> usize {
         match kind {
-            Kind::Memory => self.memory,
-            Kind::MessageBuffer => BUFFER_REGION,
+            Kind::Memory => self.memory as usize,
+            Kind::MessageBuffer => BUFFER_REGION as usize,
         }
     }
 
     /// The physical address of the `len` bytes at `at`, if the core exists and all of them are
     /// inside its region (U1).
-    pub const fn physical(&self, at: Address, len: u32) -> Option<Physical> {
+    pub const fn physical(&self, at: Address, len: usize) -> Option<Physical> {
         let size = self.region_size(at.region.kind);
         let owner = at.region.owner;
         if owner.get() >= self.cores || at.offset > size || len > size - at.offset {
@@ -233,7 +233,7 @@ impl Map {
             Kind::Memory => self.memory(owner),
             Kind::MessageBuffer => self.buffer(owner),
         };
-        Some(start.plus(at.offset))
+        Some(start.plus(at.offset as u32))
     }
 
     /// Start of `core`'s share of memory.
@@ -284,7 +284,7 @@ impl Map {
                     return Place::Nothing;
                 }
                 let region = Region::message_buffer(CoreId::new(core as u16));
-                Place::Shared(region.at(offset % BUFFER))
+                Place::Shared(region.at((offset % BUFFER) as usize))
             }
             REGISTERS..OWN_REGISTERS => {
                 let (tile, offset) = self.tile(at - REGISTERS);
@@ -332,7 +332,7 @@ impl Map {
         if index >= self.cores_per_controller() || core.get() >= self.cores {
             return Place::Nothing;
         }
-        Place::Shared(Region::memory(core).at(rest))
+        Place::Shared(Region::memory(core).at(rest as usize))
     }
 }
 

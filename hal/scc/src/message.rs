@@ -100,10 +100,8 @@ impl<B: Bus> Scc<B> {
         let normal = |lines: &&Lines| self.mapped(lines.region()) == Attribute::Normal;
         spans.iter().filter(normal).map(|lines| {
             let len = lines.end() - lines.start();
-            (
-                self.locate(lines.region().at(lines.start()), len as usize),
-                len,
-            )
+            let at = self.locate(lines.region().at(lines.start()), len);
+            (at, len as u32)
         })
     }
 }

@@ -93,10 +93,7 @@ impl<B: Bus> Scc<B> {
     #[inline]
     #[track_caller]
     pub(crate) fn locate(&self, at: Address, len: usize) -> Physical {
-        let inside = u32::try_from(len)
-            .ok()
-            .and_then(|n| self.map.physical(at, n));
-        match inside {
+        match self.map.physical(at, len) {
             Some(physical) => physical,
             None => self.bus.stop(Fault::Outside { at, len }),
         }
@@ -138,8 +135,8 @@ pub(crate) const fn z(core: CoreId) -> u16 {
 
 impl<B: Bus> MessageBuffer for Scc<B> {
     /// 8 KiB less the line that the port keeps for itself.
-    fn message_buffer_size(&self) -> u32 {
-        BUFFER_REGION
+    fn message_buffer_size(&self) -> usize {
+        BUFFER_REGION as usize
     }
 }
 
@@ -154,7 +151,7 @@ impl<B: Bus> Topology for Scc<B> {
         self.core
     }
 
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         self.map.region_size(Kind::Memory)
     }
 

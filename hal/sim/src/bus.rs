@@ -104,7 +104,7 @@ enum Behind {
 impl SccBus {
     /// A word of the line of registers that the simulator keeps for `core`.
     fn word_of(core: u16, number: u32) -> Address {
-        Region::message_buffer(CoreId::new(core)).at(BUFFER + 4 * number)
+        Region::message_buffer(CoreId::new(core)).at((BUFFER + 4 * number) as usize)
     }
 
     /// The shared byte at `at`.
@@ -159,7 +159,7 @@ impl SccBus {
     /// Asks for something at `len` bytes from `at`, which do not cross a line.
     #[track_caller]
     fn ask(&self, access: Access, at: Address, len: usize) -> u64 {
-        self.core.ask_at(access, at, len as u32)
+        self.core.ask_at(access, at, len)
     }
 
     /// Cached load of part of a line.
@@ -329,7 +329,7 @@ impl Bus for SccBus {
     #[track_caller]
     fn write_back(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) -> bool {
         for (start, len) in spans.filter(|(_, len)| *len > 0) {
-            let lines = Lines::covering::<SimCore>(self.shared(start), len);
+            let lines = Lines::covering::<SimCore>(self.shared(start), len as usize);
             self.core.write_back(&[lines]);
         }
         true
@@ -339,7 +339,7 @@ impl Bus for SccBus {
     #[track_caller]
     fn invalidate(&self, spans: impl Iterator<Item = (Physical, u32)> + Clone) -> bool {
         for (start, len) in spans.filter(|(_, len)| *len > 0) {
-            let lines = Lines::covering::<SimCore>(self.shared(start), len);
+            let lines = Lines::covering::<SimCore>(self.shared(start), len as usize);
             self.core.invalidate(&[lines]);
         }
         true

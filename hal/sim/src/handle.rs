@@ -119,7 +119,7 @@ impl<const LINE: usize> SimCore<LINE> {
     /// Asks for something at `len` bytes from `at`, which do not cross a line.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn ask_at(&self, access: Access, at: Address, len: u32) -> u64 {
+    pub(crate) fn ask_at(&self, access: Access, at: Address, len: usize) -> u64 {
         let Some(flat) = self.shape.flat(at, len) else {
             panic!("{len} bytes at {at} are outside of the region (U1)");
         };
@@ -148,7 +148,9 @@ impl<const LINE: usize> SimCore<LINE> {
             // An empty span takes no step.
             while len > 0 {
                 let end = lines.end() - len;
-                len = self.ask_at(access(len), lines.region().at(end), len) as u32;
+                // A region's lengths fit 32 bits.
+                let access = access(len as u32);
+                len = self.ask_at(access, lines.region().at(end), len) as usize;
             }
         }
     }
@@ -180,9 +182,9 @@ pub(crate) fn pieces(
 ) -> impl Iterator<Item = (Address, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
-        let (start, here) = (done, at.plus(done as u32));
+        let (start, here) = (done, at.plus(done));
         let room = room.min(CHUNK);
-        let room = room - here.offset as usize % room;
+        let room = room - here.offset % room;
         let piece = room.min(len - done);
         done += piece;
         (piece > 0).then_some((here, piece, start))
@@ -242,11 +244,11 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
         let lines = self.loads_lines(at.region);
         while !rest.is_empty() {
             // A whole line, as message data: what the cache has of it is dropped.
-            if lines && cursor.offset.is_multiple_of(LINE as u32) && rest.len() >= LINE {
+            if lines && cursor.offset.is_multiple_of(LINE) && rest.len() >= LINE {
                 let (line, others) = rest.split_at_mut(LINE);
-                self.invalidate(&[Lines::covering::<Self>(cursor, LINE as u32)]);
+                self.invalidate(&[Lines::covering::<Self>(cursor, LINE)]);
                 self.read(cursor, line);
-                cursor = cursor.plus(LINE as u32);
+                cursor = cursor.plus(LINE);
                 rest = others;
                 continue;
             }
@@ -259,7 +261,7 @@ impl<const LINE: usize> UncachedMemory for SimCore<LINE> {
             } else {
                 piece[0] = self.load_u8(cursor);
             }
-            cursor = cursor.plus(len as u32);
+            cursor = cursor.plus(len);
             rest = others;
         }
     }
@@ -347,8 +349,8 @@ impl<const LINE: usize> TestAndSet for SimCore<LINE> {
 }
 
 impl<const LINE: usize> MessageBuffer for SimCore<LINE> {
-    fn message_buffer_size(&self) -> u32 {
-        self.shape.buffer
+    fn message_buffer_size(&self) -> usize {
+        self.shape.buffer as usize
     }
 }
 
@@ -370,8 +372,8 @@ impl<const LINE: usize> Topology for SimCore<LINE> {
         }
     }
 
-    fn memory_size(&self) -> u32 {
-        self.shape.memory
+    fn memory_size(&self) -> usize {
+        self.shape.memory as usize
     }
 
     /// None while the run goes on. Once it is over no core answers, and destructors that wait are

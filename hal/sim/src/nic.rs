@@ -75,7 +75,7 @@ impl Nic {
         self.core.ask(Access::Network(Request::DropOut));
     }
 
-    fn own(&self, at: u32) -> Address {
+    fn own(&self, at: usize) -> Address {
         Region::memory(self.core.core()).at(at)
     }
 }
@@ -91,7 +91,7 @@ impl Fabric for Nic {
         self.core.cores()
     }
 
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         self.core.memory_size()
     }
 
@@ -114,20 +114,20 @@ impl Fabric for Nic {
     }
 
     #[track_caller]
-    fn read(&self, at: u32, into: &mut [u8]) {
+    fn read(&self, at: usize, into: &mut [u8]) {
         for (here, len, start) in pieces(self.own(at), into.len(), CHUNK) {
             let read = Access::Network(Request::Read { len: len as u8 });
-            self.core.ask_at(read, here, len as u32);
+            self.core.ask_at(read, here, len);
             into[start..start + len].copy_from_slice(&self.core.found()[..len]);
         }
     }
 
     #[track_caller]
-    fn write(&self, at: u32, from: &[u8]) {
+    fn write(&self, at: usize, from: &[u8]) {
         for (here, len, start) in pieces(self.own(at), from.len(), CHUNK) {
             self.core.bring(padded(&from[start..start + len]));
             let write = Access::Network(Request::Write { len: len as u8 });
-            self.core.ask_at(write, here, len as u32);
+            self.core.ask_at(write, here, len);
         }
     }
 
@@ -147,7 +147,7 @@ impl Fabric for Nic {
                 }
                 {
                     let wanted = Wanted::put(immediate, confirmed);
-                    (PostKind::Put, at, data.len() as u32, wanted)
+                    (PostKind::Put, at, data.len(), wanted)
                 }
             }
             Work::Get { at, into, len } => (PostKind::Get, at, len, Wanted::get(into, len)),
@@ -215,10 +215,11 @@ impl Wanted {
         }
     }
 
-    fn get(into: u32, len: u32) -> Self {
+    fn get(into: usize, len: usize) -> Self {
         Self {
-            into,
-            len,
+            // Inside of a region, whose lengths fit 32 bits.
+            into: into as u32,
+            len: len as u32,
             ..Self::default()
         }
     }

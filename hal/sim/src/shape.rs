@@ -165,14 +165,14 @@ impl Shape {
 
     /// Flat index of the `len` bytes at `at`, if they are all inside its region (U1).
     #[inline]
-    pub(crate) fn flat(&self, at: Address, len: u32) -> Option<u32> {
+    pub(crate) fn flat(&self, at: Address, len: usize) -> Option<u32> {
         let (start, size) = match at.region.kind {
             Kind::Memory => (0, self.memory),
             Kind::MessageBuffer => (u32::from(self.cores) * self.memory, self.buffer),
         };
         let owner = at.region.owner.get();
-        let inside = owner < self.cores && at.offset <= size && len <= size - at.offset;
-        inside.then(|| start + u32::from(owner) * size + at.offset)
+        let inside = owner < self.cores && at.offset.saturating_add(len) <= size as usize;
+        inside.then(|| start + u32::from(owner) * size + at.offset as u32)
     }
 
     /// The address of a flat index: the inverse of [`flat`](Self::flat).
@@ -180,11 +180,11 @@ impl Shape {
         let memories = u32::from(self.cores) * self.memory;
         if flat < memories {
             let owner = CoreId::new((flat / self.memory) as u16);
-            Region::memory(owner).at(flat % self.memory)
+            Region::memory(owner).at((flat % self.memory) as usize)
         } else {
             let rest = flat - memories;
             let owner = CoreId::new((rest / self.buffer) as u16);
-            Region::message_buffer(owner).at(rest % self.buffer)
+            Region::message_buffer(owner).at((rest % self.buffer) as usize)
         }
     }
 }
@@ -208,7 +208,7 @@ mod tests {
         assert!(shape.flat(last, 4).is_some());
         assert!(shape.flat(last, 5).is_none());
         assert!(shape.flat(last.plus(5), 0).is_none());
-        assert!(shape.flat(last, u32::MAX).is_none());
+        assert!(shape.flat(last, usize::MAX).is_none());
         let nobody = Region::memory(CoreId::new(3)).at(0);
         assert!(shape.flat(nobody, 1).is_none());
     }

@@ -16,7 +16,7 @@ const OWNER: CoreId = CoreId::new(3);
 /// Two regions of 256 bytes, one after the other, and how often lines moved.
 struct Ram {
     bytes: RefCell<Vec<u8>>,
-    moved: RefCell<Vec<(&'static str, u32)>>,
+    moved: RefCell<Vec<(&'static str, usize)>>,
 }
 
 impl Ram {
@@ -40,7 +40,7 @@ impl Ram {
 /// The place of a line in `Ram::bytes`.
 fn place(line: Address) -> usize {
     assert_eq!(line.region.owner, OWNER);
-    line.offset as usize + if line.region == BUFFER { 256 } else { 0 }
+    line.offset + if line.region == BUFFER { 256 } else { 0 }
 }
 
 const BUFFER: Region = Region::message_buffer(OWNER);
@@ -80,15 +80,15 @@ unsafe impl Coherence for Granule {
 
 type Image = PrivateImage<LINES, LINE>;
 
-fn at(offset: u32) -> Address {
+fn at(offset: usize) -> Address {
     Region::memory(OWNER).at(offset)
 }
 
-fn lines(offset: u32, len: u32) -> Lines {
+fn lines(offset: usize, len: usize) -> Lines {
     Lines::covering::<Granule>(at(offset), len)
 }
 
-fn byte(image: &mut Image, ram: &Ram, offset: u32) -> u8 {
+fn byte(image: &mut Image, ram: &Ram, offset: usize) -> u8 {
     let mut byte = [0];
     image.read(ram, at(offset), &mut byte);
     byte[0]
@@ -181,7 +181,7 @@ fn write_back_clobbers_neighbours_in_the_line() {
 #[test]
 fn conflict_evicts_and_puts_back_only_dirty_lines() {
     let (mut image, ram) = (Image::EMPTY, Ram::new());
-    let conflicting = (LINES * LINE) as u32;
+    let conflicting = LINES * LINE;
     image.write(&ram, at(1), &[200]);
     ram.store(2, 99);
     byte(&mut image, &ram, conflicting);
@@ -247,7 +247,7 @@ fn message_lines_are_dropped_together_and_others_stay() {
 #[test]
 fn message_data_are_dropped_wherever_they_are_held() {
     // Slots 1 and 2 with 3 and 0, one after the other and in one.
-    let reads: [&[(u32, usize)]; 4] = [
+    let reads: [&[(usize, usize)]; 4] = [
         &[(32, 32)],
         &[(0, 1), (32, 32)],
         &[(32, 16), (0, 16)],

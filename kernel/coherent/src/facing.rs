@@ -38,8 +38,8 @@ use crate::{Records, entry::ENTRY};
 pub(crate) const FEW: usize = 4;
 
 /// Bytes of a line with two facing entries.
-pub(crate) const fn line_of(line: u32) -> u32 {
-    round_up(ENTRY.saturating_mul(2), line)
+pub(crate) const fn line_of(line: usize) -> u32 {
+    round_up(ENTRY.saturating_mul(2), line as u32)
 }
 
 /// True if `ranks` with such rings have facing entries.
@@ -225,10 +225,10 @@ impl Facing {
 pub(crate) fn facing_at<M: Records>(base: &Base<M, Native>, rank: Rank) -> [Address; 2] {
     let me = base.rank();
     let (low, high) = if me < rank { (me, rank) } else { (rank, me) };
-    let before = u32::from(high.get()).saturating_mul(line_of(M::LINE as u32));
-    let offset = base.layout.behind(before);
+    let before = u32::from(high.get()).saturating_mul(line_of(M::LINE));
+    let offset = base.layout.behind(before) as usize;
     let first = Region::memory(CoreId::new(low.get())).at(offset);
-    let second = first.plus(ENTRY);
+    let second = first.plus(ENTRY as usize);
     if me == low {
         [first, second]
     } else {

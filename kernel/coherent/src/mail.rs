@@ -128,7 +128,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
             None => default_ring(ranks).for_peers(ranks, PEERS),
         };
         let facing = if has_facing(ring, ranks) {
-            line_of(M::LINE as u32).saturating_mul(ranks.into())
+            line_of(M::LINE).saturating_mul(ranks.into())
         } else {
             0
         };
@@ -184,7 +184,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
     fn send(
         &self,
         to: Rank,
-        (place, data): (u32, &[u8]),
+        (place, data): (usize, &[u8]),
         immediate: u32,
         inline: bool,
         _: &Op,
@@ -197,7 +197,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
                 .send(self, to, (place, data), immediate, ENTRY);
         };
         let travels = inline && to != self.base.rank() && data.len() <= DATA;
-        let end = place.saturating_add(data.len() as u32);
+        let end = place.saturating_add(data.len());
         // Data that go to their place immediately must not come before older ones that have not.
         if !travels && !data.is_empty() && peer.out.flight.has(place, end) {
             point!(ORDER "of two puts of the same bytes the later one stays":
@@ -237,7 +237,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
     }
 
     #[inline(always)]
-    fn fast_send(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
+    fn fast_send(&self, to: Rank, place: (Key, usize), data: &[u8], immediate: u32) -> bool {
         self.send_at_once(to, place, data, immediate)
     }
 
@@ -288,7 +288,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
     // ---- This rank's memory ----
 
     #[inline]
-    fn read_own(&self, start: u32, into: &mut [u8]) {
+    fn read_own(&self, start: usize, into: &mut [u8]) {
         self.base.machine.read(self.base.own(start), into);
     }
 }

@@ -76,9 +76,9 @@ impl Inbox {
 
     /// Finds out whose turn comes after the peer's, and where the word is that tells it: its offset
     /// in the region.
-    pub(crate) fn place(&self, turn: Rank, head: u32) {
+    pub(crate) fn place(&self, turn: Rank, head: usize) {
         self.turn.set(turn);
-        self.head.set(head.wrapping_shr(2));
+        self.head.set(head.wrapping_shr(2) as u32);
     }
 
     /// The next ticket to take.
@@ -101,8 +101,8 @@ impl Inbox {
 
     /// Where the word is that tells the peer.
     #[inline(always)]
-    pub(crate) fn head(&self) -> u32 {
-        self.head.get().wrapping_mul(4)
+    pub(crate) fn head(&self) -> usize {
+        (self.head.get() as usize).wrapping_mul(4)
     }
 }
 

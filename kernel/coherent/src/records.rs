@@ -61,15 +61,15 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     pub(crate) fn send_at_once(
         &self,
         to: Rank,
-        (key, offset): (Key, u32),
+        (key, offset): (Key, usize),
         data: &[u8],
         immediate: u32,
     ) -> bool {
         if !self.at_once.get() || to.get() >= self.base.size() || to == self.base.rank() {
             return false;
         }
-        let (Some(place), Some(Peer { out, inbox }), Some(facing)) = (
-            key.get().checked_add(offset),
+        let (Ok(place), Some(Peer { out, inbox }), Some(facing)) = (
+            self.base.resolve(key, offset, data.len()),
             self.peer(to),
             self.facing.get(to.index()),
         ) else {
@@ -78,7 +78,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let ticket = out.next();
         let free = facing.is_free(ticket);
         let full = !free && out.is_full(&self.base.layout);
-        if full || self.base.check(place, data.len()).is_err() {
+        if full {
             return false;
         }
         let word = match (data.as_chunks(), data.as_chunks()) {
@@ -87,7 +87,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             ((&[], []), _) => 0,
             _ => return false,
         };
-        let (after, len) = (ticket.wrapping_add(1), data.len() as u32);
+        let (after, len) = (ticket.wrapping_add(1), data.len());
         let (at, top) = if free {
             out.hears_taken(ticket);
             (facing.out(), phase(facing.stores(ticket)))
@@ -100,7 +100,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         };
         let words = [announcing(immediate, top), inbox.next()];
         let machine = &self.base.machine;
-        machine.store_record(at, words, [of_parts(place, len), word]);
+        machine.store_record(at, words, [of_parts(place, len as u8), word]);
         out.sends(after);
         if len > 0 && out.flight.leaves(after, place, place.wrapping_add(len)) {
             self.in_flight.set(self.in_flight.get().wrapping_add(1));
@@ -153,7 +153,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
     pub(crate) fn send_record(
         &self,
         (to, Peer { out, inbox }): (Rank, &Peer),
-        (place, data): (u32, &[u8]),
+        (place, data): (usize, &[u8]),
         immediate: u32,
         travels: bool,
     ) -> Result<(), Refusal> {
@@ -183,7 +183,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let machine = &self.base.machine;
         machine.store_record(machine.spot(at), words, body);
         if !carried.is_empty() {
-            let end = place.saturating_add(data.len() as u32);
+            let end = place.saturating_add(data.len());
             if out.flight.leaves(ticket.wrapping_add(1), place, end) {
                 self.in_flight.set(self.in_flight.get().saturating_add(1));
             }
@@ -259,7 +259,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             return Ok(false);
         }
         // Shared memory may hold anything.
-        let data = data.as_flattened().get(..len as usize).unwrap_or(&[]);
+        let data = data.as_flattened().get(..len.into()).unwrap_or(&[]);
         if self.base.check(place, data.len()).is_ok() {
             self.base
                 .machine
@@ -283,7 +283,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
 
     /// Changes the length in the entry at `at` from `len` to `new`, if it is that.
     #[inline]
-    fn exchange(&self, at: Address, place: u32, len: u32, new: u32) -> bool {
+    fn exchange(&self, at: Address, place: usize, len: u8, new: u8) -> bool {
         let machine = &self.base.machine;
         let [expected, new] = [len, new].map(|len| of_parts(place, len));
         machine.claim_record(machine.spot(at), expected, new)
@@ -409,10 +409,10 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
                 len != CLAIMED && self.exchange(at, place, len, TAKEN); else true);
             if !is_own {
                 // The producer says when it has: that is what a waiting loop looks at.
-                self.base.polled.note(at.plus(BODY), len);
+                self.base.polled.note(at.plus(BODY), head as u32);
                 return None;
             }
-            let data = data.get(..len as usize).unwrap_or(&[]);
+            let data = data.get(..len.into()).unwrap_or(&[]);
             if self.base.check(place, data.len()).is_ok() {
                 self.base.machine.store_bytes(self.base.own(place), data);
             }

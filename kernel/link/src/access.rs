@@ -39,7 +39,7 @@ pub trait Access {
     /// # Errors
     /// [`Refusal::Busy`] (transient); [`Refusal::OutOfRange`], [`Refusal::NoSuchRank`],
     /// [`Refusal::PeerLost`].
-    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal>;
+    fn put(&self, to: Rank, key: Key, offset: usize, data: &[u8]) -> Result<(), Refusal>;
 
     /// Loads from `from`'s memory; `into` is filled once the answer is `Ok`.
     ///
@@ -50,7 +50,7 @@ pub trait Access {
         &self,
         from: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         into: &mut [u8],
         op: &Op,
     ) -> Result<(), Refusal>;
@@ -70,7 +70,7 @@ pub trait Access {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         amo: Amo,
         width: Width,
         op: &Op,
@@ -87,7 +87,7 @@ pub trait Access {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         len: usize,
         change: &mut dyn FnMut(&mut [u8]),
         op: &Op,

@@ -24,7 +24,7 @@ pub trait Fast {
 
     /// [`Telling::put_immediate`] of short data, inline. False if it declines.
     #[inline]
-    fn fast_put(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
+    fn fast_put(&self, to: Rank, place: (Key, usize), data: &[u8], immediate: u32) -> bool {
         let _ = (to, place, data, immediate);
         false
     }
@@ -36,7 +36,7 @@ pub trait Fast {
     /// Counterparts: [`Access::update`] of these bytes; [`Access::amo`], for elements that are
     /// cells. Both see the operation as a whole.
     #[inline]
-    fn fast_amo(&self, to: Rank, key: Key, offset: u32, amo: Amo, width: Width) -> Option<u64> {
+    fn fast_amo(&self, to: Rank, key: Key, offset: usize, amo: Amo, width: Width) -> Option<u64> {
         let _ = (to, key, offset, amo, width);
         None
     }

@@ -19,10 +19,13 @@ struct Piece {
 /// a rank's [own](Place::Own) ones from the back, so that these do not disturb the symmetry of
 /// those.
 ///
-/// Units are the caller's: bytes of shared memory, words of an arena. It only keeps the books, in
-/// private memory: each rank hands out its own memory alone, so that no lock is needed.
+/// Its numbers have 32 bits, and count units: single bytes, words of an arena, lines of a memory
+/// that may be larger than 32 bits can tell ([`Key::unit`](crate::Key::unit)). It only keeps the
+/// books, in private memory: each rank hands out its own memory alone, so that no lock is needed.
 #[derive(Debug)]
 pub struct Heap<const PIECES: usize = { self::PIECES }> {
+    /// How many of the caller's bytes or words a unit has: a power of two.
+    unit: usize,
     start: u32,
     end: u32,
     /// A power of two that pieces begin at a multiple of.
@@ -37,8 +40,8 @@ pub struct Heap<const PIECES: usize = { self::PIECES }> {
 pub enum Full {
     /// No gap is large enough.
     Missing {
-        /// How much more the largest one would have to hold.
-        units: u32,
+        /// How much more the largest one would have to hold: not units, but what they are of.
+        more: usize,
     },
     /// As many pieces are in use as can be remembered.
     Pieces {
@@ -48,24 +51,29 @@ pub enum Full {
 }
 
 impl<const PIECES: usize> Heap<PIECES> {
-    /// All of `start..end` is free. Pieces begin at multiples of `align`, a power of two.
-    pub const fn new(start: u32, end: u32, align: u32) -> Self {
+    /// All of `start..end` is free, in bytes or words, of which a unit has `unit`. Pieces begin at
+    /// multiples of `align`. Both are powers of two. Beyond 2^32 - 1 units nothing is handed out.
+    pub const fn new(unit: usize, start: usize, end: usize, align: usize) -> Self {
+        let shift = unit.trailing_zeros();
+        let align = align.wrapping_shr(shift);
         Self {
-            start,
-            end,
-            align,
+            unit,
+            start: number(start.wrapping_add(unit.wrapping_sub(1)).wrapping_shr(shift)),
+            end: number(end.wrapping_shr(shift)),
+            align: if align == 0 { 1 } else { number(align) },
             used: [const { Cell::new(Piece { start: 0, end: 0 }) }; PIECES],
             count: Cell::new(0),
         }
     }
 
-    /// Takes `units` units (0 counts as 1) and gives where they start. They reach up to the next
-    /// multiple of the alignment.
+    /// Takes `count` bytes or words (0 counts as 1), and gives how many units come before them.
+    /// They reach up to the next multiple of the alignment.
     ///
     /// # Errors
     /// [`Full`].
-    pub fn take(&self, units: u32, place: Place) -> Result<u32, Full> {
-        let units = units.max(1);
+    pub fn take(&self, count: usize, place: Place) -> Result<u32, Full> {
+        let whole = count.max(1).saturating_add(self.unit.wrapping_sub(1));
+        let units = number(whole.wrapping_shr(self.unit.trailing_zeros()));
         let mut best = None;
         let mut largest = 0;
         for index in 0..=self.count.get() {
@@ -85,7 +93,7 @@ impl<const PIECES: usize> Heap<PIECES> {
         let (index, start) = best
             .filter(|(index, start)| *start >= self.gap(*index).0)
             .ok_or(Full::Missing {
-                units: units.saturating_sub(largest).max(1),
+                more: count.saturating_sub(self.bytes(largest)).max(1),
             })?;
         let count = self.count.get();
         if count >= PIECES {
@@ -100,7 +108,12 @@ impl<const PIECES: usize> Heap<PIECES> {
         Ok(start)
     }
 
-    /// Gives back the piece that starts at `start`; false if there is none.
+    /// How many bytes or words `units` units have.
+    pub fn bytes(&self, units: u32) -> usize {
+        (units as usize).saturating_mul(self.unit)
+    }
+
+    /// Gives back the piece that starts at unit `start`; false if there is none.
     pub fn give_back(&self, start: u32) -> bool {
         let mut pieces = self.used.iter().take(self.count.get());
         let Some(index) = pieces.position(|piece| piece.get().start == start) else {
@@ -141,13 +154,22 @@ impl<const PIECES: usize> Heap<PIECES> {
     }
 }
 
+/// The largest number there is, if `units` are more.
+const fn number(units: usize) -> u32 {
+    if units > u32::MAX as usize {
+        u32::MAX
+    } else {
+        units as u32
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn pieces_come_from_both_ends_and_are_reused() {
-        let heap = <Heap>::new(40, 400, 32);
+        let heap = <Heap>::new(1, 40, 400, 32);
         let take = |heap: &Heap, units, place| heap.take(units, place);
         assert_eq!(take(&heap, 33, Place::Symmetric), Ok(64));
         assert_eq!(take(&heap, 32, Place::Symmetric), Ok(128));
@@ -159,15 +181,31 @@ mod tests {
         assert_eq!(take(&heap, 0, Place::Symmetric), Ok(160));
         assert_eq!(
             take(&heap, 161, Place::Symmetric),
-            Err(Full::Missing { units: 1 })
+            Err(Full::Missing { more: 1 })
         );
         assert_eq!(take(&heap, 128, Place::Own), Ok(224));
         assert_eq!(heap.pieces(), 6);
     }
 
     #[test]
+    fn units_of_lines_reach_beyond_32_bits() {
+        let lines = usize::MAX >> 7;
+        let heap = <Heap>::new(64, 65, lines, 64);
+        assert_eq!(heap.take(65, Place::Symmetric), Ok(2));
+        assert_eq!(heap.take(1, Place::Symmetric), Ok(4));
+        let last = u32::try_from(lines / 64).unwrap_or(u32::MAX) - 1;
+        assert_eq!(heap.take(1, Place::Own), Ok(last));
+        assert_eq!(heap.bytes(last), last as usize * 64);
+        let rest = heap.bytes(last - 5);
+        let more = usize::MAX - rest;
+        let refused = heap.take(usize::MAX, Place::Symmetric);
+        assert_eq!(refused, Err(Full::Missing { more }));
+        assert_eq!(heap.take(rest, Place::Symmetric), Ok(5));
+    }
+
+    #[test]
     fn everything_comes_back() {
-        let heap = <Heap>::new(0, 1024, 8);
+        let heap = <Heap>::new(1, 0, 1024, 8);
         for round in 0..1000_u32 {
             let place = [Place::Symmetric, Place::Own][(round % 2) as usize];
             let taken = [100, 7, 300].map(|units| heap.take(units, place).unwrap());
@@ -180,7 +218,7 @@ mod tests {
 
     #[test]
     fn too_many_pieces_are_refused() {
-        let heap = <Heap>::new(0, u32::MAX, 1);
+        let heap = <Heap>::new(1, 0, u32::MAX as usize, 1);
         for _ in 0..PIECES {
             heap.take(1, Place::Symmetric).unwrap();
         }

@@ -30,16 +30,16 @@ pub trait Link: LocalMemory + Access + Telling + Waiting + Fast {
 
     /// Size of a cache line in bytes: ranges given to `publish` and `refresh` are rounded out to
     /// it.
-    const LINE: u32;
+    const LINE: usize;
 
     /// The most bytes that one [`update`](Access::update) may change, a power of two, at least 8:
     /// they lie between two multiples of it.
-    const UPDATE: u32;
+    const UPDATE: usize;
 
     /// The same for elements of up to 4 bytes, where these are changed by other means than longer
     /// ones: bytes that one rank takes for the one and another for the other are not changed as a
     /// whole. At least 4.
-    const UPDATE_SMALL: u32 = Self::UPDATE;
+    const UPDATE_SMALL: usize = Self::UPDATE;
 
     /// True if peers' memory is reached by plain loads and stores, so that a put or get of one
     /// aligned element is done when the call returns.

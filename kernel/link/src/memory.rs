@@ -30,7 +30,17 @@ pub trait LocalMemory {
     ///
     /// # Errors
     /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].
-    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal>;
+    fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal>;
+
+    /// Makes bytes of a new piece zeros, in memory and as this rank reads them, if the link has a
+    /// way that costs less than stores do. False if nothing has happened: the default has no way.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfRange`].
+    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
+        let _ = (key, offset, bytes);
+        Ok(false)
+    }
 
     /// Gives the slots that are `wanted`, which are [symmetric](Place::Symmetric). None of them has
     /// been signalled.
@@ -54,30 +64,30 @@ pub trait LocalMemory {
     /// A small piece of memory that every rank exposes from the start under the same key, and its
     /// size in bytes: at least 32 per rank. The kernel's collectives use it, always past the
     /// caches.
-    fn scratch(&self) -> (Key, u32);
+    fn scratch(&self) -> (Key, usize);
 
     /// Reads this rank's memory through the cache.
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`].
-    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal>;
+    fn read_local(&self, key: Key, offset: usize, into: &mut [u8]) -> Result<(), Refusal>;
 
     /// Writes this rank's memory through the cache. Peers see it after [`publish`](Self::publish).
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`].
-    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal>;
+    fn write_local(&self, key: Key, offset: usize, from: &[u8]) -> Result<(), Refusal>;
 
     /// Makes this rank's writes to these bytes visible to peers, before all that it signals later.
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`].
-    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal>;
+    fn publish(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal>;
 
     /// Makes peers' puts to these bytes visible to this rank's reads, if this rank saw what
     /// announced them before this call. Its own unpublished writes there may be lost.
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`].
-    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal>;
+    fn refresh(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal>;
 }

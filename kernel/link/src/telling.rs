@@ -36,7 +36,7 @@ pub trait Telling {
     fn put_immediate(
         &self,
         to: Rank,
-        place: (Key, u32),
+        place: (Key, usize),
         data: &[u8],
         immediate: u32,
         inline: bool,
@@ -69,7 +69,7 @@ pub trait Telling {
     fn watch<W: Word>(
         &self,
         key: Key,
-        offset: u32,
+        offset: usize,
         arrived: impl Fn(W) -> bool,
         op: &Op,
     ) -> Result<Option<W>, Refusal>;

@@ -129,12 +129,30 @@ impl fmt::Display for Rank {
 }
 
 /// Names a piece of memory that a rank exposes through its link. Opaque: only the link that made
-/// it, or a link it was sent to, can tell what it means.
+/// it, or a link it was sent to, can tell what it means. It has 32 bits on every machine, so that
+/// it fits in a word: where memory is larger, links count lines.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Key(u32);
 
 impl Key {
+    /// Bytes that a key counts on a link with lines of `line` bytes, a power of two: those of a
+    /// line, where memory may be larger than 32 bits can tell.
+    pub const fn unit(line: usize) -> usize {
+        if usize::BITS > u32::BITS { line } else { 1 }
+    }
+
+    /// The key of memory after `bytes` bytes, whole [units](Self::unit).
+    pub const fn at(bytes: usize, line: usize) -> Self {
+        Self(bytes.wrapping_shr(Self::unit(line).trailing_zeros()) as u32)
+    }
+
+    /// Bytes before the memory that the key names, if it counts [units](Self::unit).
+    #[inline(always)]
+    pub const fn start(self, line: usize) -> usize {
+        (self.0 as usize).wrapping_mul(Self::unit(line))
+    }
+
     /// For links: a key with this meaning.
     pub const fn new(raw: u32) -> Self {
         Self(raw)
@@ -151,11 +169,11 @@ impl Key {
 /// [`LocalMemory::allocate_slots`](crate::LocalMemory::allocate_slots) gave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Slot(pub u32);
+pub struct Slot(pub usize);
 
 impl Slot {
     /// The slot `index` places after this one.
-    pub const fn plus(self, index: u32) -> Self {
+    pub const fn plus(self, index: usize) -> Self {
         Self(self.0.saturating_add(index))
     }
 }
@@ -240,7 +258,7 @@ impl Width {
 #[derive(Debug, Default)]
 pub struct Op {
     /// For links: what was begun; 0 is nothing.
-    pub begun: Cell<u32>,
+    pub begun: Cell<usize>,
     /// For links: what they remember of it.
     pub seen: Cell<u64>,
 }
@@ -308,17 +326,15 @@ pub enum Refusal {
     Busy(Rank),
     /// The rank does not answer any more; nothing that was on its way to it can be relied on.
     PeerLost(Rank),
-    /// Bytes up to `end` were named, and there are `size`.
+    /// Bytes up to `end` were named, and there are fewer.
     OutOfRange {
         /// Offset after the last byte that was named.
-        end: u64,
-        /// How many bytes there are.
-        size: u32,
+        end: usize,
     },
     /// The rank's shared memory is used up.
     NoMemory {
         /// How many bytes more it would take.
-        missing: u32,
+        missing: usize,
     },
     /// The rank's memory is in as many pieces as can be remembered.
     TooManyPieces {
@@ -329,7 +345,7 @@ pub enum Refusal {
     /// update.
     BadCell {
         /// Where it was to lie.
-        offset: u32,
+        offset: usize,
     },
     /// A ring cannot have this number of entries: ask for a power of two, up to 32,768, for one per
     /// pair only up to 64 ranks, or as many as the link remembers, and with bells only up to 128

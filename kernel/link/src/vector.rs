@@ -19,7 +19,7 @@ use crate::{Key, Link, Rank, Refusal};
 ///
 pub trait VectorLink: Link {
     /// Bytes that the words of one window take, to be allocated by every rank.
-    fn sync_bytes(&self) -> u32;
+    fn sync_bytes(&self) -> usize;
 
     /// Brings this rank's words into the initial state: no bit set, nothing missing.
     ///

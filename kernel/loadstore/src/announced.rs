@@ -60,7 +60,7 @@ impl<const PEERS: usize> Announced<PEERS> {
         &self,
         mail: &W,
         to: Rank,
-        (place, data): (u32, &[u8]),
+        (place, data): (usize, &[u8]),
         number: u32,
         bytes: u32,
     ) -> Result<(), Refusal> {
@@ -133,7 +133,7 @@ impl<const PEERS: usize> Announced<PEERS> {
                 Ok(())
             }
         };
-        claim_shared(base, to, rings.at(base.layout.tail), room)
+        claim_shared(base, to, rings.at(base.layout.tail as usize), room)
     }
 }
 
@@ -174,7 +174,7 @@ fn claim_shared<M: Machine, A: Atomics<M>>(
 
 /// Stores data in their place, before the entry that announces them.
 #[inline]
-pub fn put_before(mail: &impl Mail, to: Rank, place: u32, data: &[u8]) {
+pub fn put_before(mail: &impl Mail, to: Rank, place: usize, data: &[u8]) {
     let base = mail.base();
     if let (false, Ok(region)) = (data.is_empty(), base.region_of(to)) {
         base.machine.store_bytes(region.at(place), data);

@@ -5,7 +5,7 @@
 use core::marker::PhantomData;
 
 use flagpost_hal::{Address, CoreId, Lines, Machine, Region};
-use flagpost_link::{Rank, Refusal};
+use flagpost_link::{Key, Rank, Refusal};
 
 use crate::{
     Atomics, Layout,
@@ -68,12 +68,12 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
 
     /// A byte of this rank's memory.
     #[inline]
-    pub fn own(&self, offset: u32) -> Address {
+    pub fn own(&self, offset: usize) -> Address {
         Region::memory(self.machine.core()).at(offset)
     }
 
     /// The lines that hold these bytes of this rank's memory.
-    pub fn lines(&self, offset: u32, bytes: u32) -> Lines {
+    pub fn lines(&self, offset: usize, bytes: usize) -> Lines {
         Lines::covering::<M>(self.own(offset), bytes)
     }
 
@@ -82,13 +82,26 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// # Errors
     /// [`Refusal::OutOfRange`].
     #[inline]
-    pub fn check(&self, offset: u32, len: usize) -> Result<u32, Refusal> {
-        let size = self.machine.memory_size();
-        let end = (len as u64).saturating_add(u64::from(offset));
-        if end > u64::from(size) {
-            return Err(Refusal::OutOfRange { end, size });
+    pub fn check(&self, offset: usize, len: usize) -> Result<usize, Refusal> {
+        // As machines check it, so that the compiler keeps one of the two.
+        match offset.checked_add(len) {
+            Some(end) if end <= self.machine.memory_size() => Ok(offset),
+            end => Err(Refusal::OutOfRange {
+                end: end.unwrap_or(usize::MAX),
+            }),
         }
-        Ok(offset)
+    }
+
+    /// [`check`](Self::check) of `len` bytes at `offset` of `key`'s memory.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfRange`].
+    #[inline(always)]
+    pub fn resolve(&self, key: Key, offset: usize, len: usize) -> Result<usize, Refusal> {
+        match key.start(M::LINE).checked_add(offset) {
+            Some(start) => self.check(start, len),
+            None => Err(Refusal::OutOfRange { end: usize::MAX }),
+        }
     }
 
     // ---- Rings ----
@@ -111,7 +124,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
 
     /// Makes the next ticket of this rank's ring the first one, before any peer may take one.
     pub fn clear_tail(&self) {
-        let at = self.own_rings().at(self.layout.tail);
+        let at = self.own_rings().at(self.layout.tail as usize);
         self.machine.store_u32(at, FIRST);
     }
 

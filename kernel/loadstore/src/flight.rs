@@ -26,8 +26,8 @@ pub struct Flight {
     ticket: Cell<u32>,
     /// and the bytes that they are for, and perhaps others between them. Where `end` is 0, none are
     /// in flight.
-    start: Cell<u32>,
-    end: Cell<u32>,
+    start: Cell<usize>,
+    end: Cell<usize>,
     /// Data in entries before this ticket are in place.
     from: Cell<u32>,
 }
@@ -37,7 +37,7 @@ impl Flight {
     pub const fn nothing() -> Self {
         Self {
             ticket: Cell::new(FIRST),
-            start: Cell::new(u32::MAX),
+            start: Cell::new(usize::MAX),
             end: Cell::new(0),
             from: Cell::new(FIRST),
         }
@@ -57,20 +57,20 @@ impl Flight {
 
     /// True if data for some of these bytes may be in flight.
     #[inline]
-    pub fn has(&self, start: u32, end: u32) -> bool {
+    pub fn has(&self, start: usize, end: usize) -> bool {
         self.start.get() < end && start < self.end.get()
     }
 
     /// Data for these bytes leave, in an entry before ticket `after`. True if they are the only
     /// ones in flight.
     #[inline(always)]
-    pub fn leaves(&self, after: u32, start: u32, end: u32) -> bool {
+    pub fn leaves(&self, after: u32, start: usize, end: usize) -> bool {
         self.ticket.set(after);
         (start < self.start.get() || end > self.end.get()) && self.widens(start, end)
     }
 
     #[inline(never)]
-    fn widens(&self, start: u32, end: u32) -> bool {
+    fn widens(&self, start: usize, end: usize) -> bool {
         let others = self.end.get();
         if others == 0 {
             // The entry before `after` is the first one with data.
@@ -94,7 +94,7 @@ impl Flight {
     /// All data are in place.
     #[inline]
     pub fn has_arrived(&self) {
-        self.start.set(u32::MAX);
+        self.start.set(usize::MAX);
         self.end.set(0);
     }
 }
@@ -142,12 +142,12 @@ mod tests {
                             let before = both.iter().all(|(other, _)| start <= *other);
                             let after = both.iter().all(|(_, other)| end >= *other);
                             assert!(!before || !flight.has(0, start));
-                            assert!(!after || !flight.has(end, u32::MAX));
+                            assert!(!after || !flight.has(end, usize::MAX));
                         }
                     }
                     assert!(flight.is_any());
                     flight.has_arrived();
-                    assert!(!flight.has(0, u32::MAX));
+                    assert!(!flight.has(0, usize::MAX));
                 }
             }
         }

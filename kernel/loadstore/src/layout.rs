@@ -13,7 +13,7 @@ pub(crate) const SLOTS: u32 = 32;
 pub(crate) const SCRATCH_PER_RANK: u32 = 32;
 
 /// Bytes that one update may change: one hold of the lock, one line on most machines.
-pub(crate) const UPDATE: u32 = 32;
+pub(crate) const UPDATE: usize = 32;
 
 /// Bytes that the slots of two windows take for each rank.
 const SLOTS_OF_WINDOWS: u32 = 16;
@@ -29,7 +29,7 @@ pub struct Parts {
     pub behind: u32,
 }
 
-/// Offsets of the fixed part.
+/// Offsets of the fixed part: of 32 bits on every machine, since it is small.
 #[derive(Copy, Clone, Debug)]
 pub struct Layout {
     pub(crate) ready: u32,
@@ -54,7 +54,8 @@ pub struct Layout {
 impl Layout {
     /// The layout for lines of `line` bytes (a power of two, at most 256: so sums cannot overflow
     /// but where they saturate), such rings, and a message buffer of `buffer` bytes.
-    pub const fn new(line: u32, ranks: u16, ring: Ring, parts: Parts, buffer: u32) -> Self {
+    pub const fn new(line: usize, ranks: u16, ring: Ring, parts: Parts, buffer: usize) -> Self {
+        let (line, buffer) = (line as u32, buffer as u32);
         let slots = round_up(8, line);
         let scratch = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
         let scratch_bytes = SCRATCH_PER_RANK.saturating_mul(ranks as u32);
@@ -114,19 +115,19 @@ impl Layout {
         let index = ticket & entries.wrapping_sub(1);
         // Nothing wraps: all entries lie in a region.
         let index = number.wrapping_mul(entries).wrapping_add(index);
-        rings.at(self.entries.wrapping_add(index.wrapping_mul(bytes)))
+        rings.at(self.entries.wrapping_add(index.wrapping_mul(bytes)) as usize)
     }
 
     /// The word in which the owner tells how far ring `number` was taken.
     #[inline]
     pub const fn head(&self, rings: Region, number: u32) -> Address {
-        rings.at(self.heads.wrapping_add(number.wrapping_mul(4)))
+        rings.at(self.heads.wrapping_add(number.wrapping_mul(4)) as usize)
     }
 
     /// The byte `number` of the bells.
     #[inline]
     pub const fn bell(&self, rings: Region, number: u32) -> Address {
-        rings.at(self.bells.wrapping_add(number))
+        rings.at(self.bells.wrapping_add(number) as usize)
     }
 
     /// Byte `number` after the last ring, from the start of the region.
@@ -195,7 +196,7 @@ mod tests {
                     let end = if l.in_buffer { l.buffer_end } else { l.end };
                     assert!(l.in_buffer || scratch_end <= l.tail);
                     assert!(l.in_buffer || l.buffer_end == 0);
-                    assert!(scratch_end <= l.end && l.buffer_end <= buffer);
+                    assert!(scratch_end <= l.end && l.buffer_end as usize <= buffer);
                     let rings = l.ring.rings(ranks);
                     assert!(l.tail + 4 <= l.heads && l.heads + 4 * rings <= l.bells);
                     assert!(l.bells + bells <= l.entries);
@@ -204,7 +205,7 @@ mod tests {
                     for part in [
                         l.slots, l.scratch, l.tail, l.heads, l.bells, l.entries, l.behind, l.end,
                     ] {
-                        assert_eq!(part % line, 0);
+                        assert_eq!(part as usize % line, 0);
                     }
                 }
             }

@@ -70,14 +70,14 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     /// The region offset of `len` bytes at `offset` of `key`'s memory.
     #[inline(always)]
-    fn resolve(&self, key: Key, offset: u32, len: usize) -> Result<u32, Refusal> {
-        self.base().check(key.get().saturating_add(offset), len)
+    fn resolve(&self, key: Key, offset: usize, len: usize) -> Result<usize, Refusal> {
+        self.base().resolve(key, offset, len)
     }
 
     /// Where [`Fast::fast_amo`] finds an element of `bytes` bytes, after all that comes before it.
     #[inline(always)]
-    fn fast_at(&self, to: Rank, key: Key, offset: u32, bytes: u32) -> Option<Address> {
-        let place = self.resolve(key, offset, bytes as usize).ok()?;
+    fn fast_at(&self, to: Rank, key: Key, offset: usize, bytes: usize) -> Option<Address> {
+        let place = self.resolve(key, offset, bytes).ok()?;
         if place & bytes.wrapping_sub(1) != 0 {
             return None;
         }
@@ -89,14 +89,14 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     }
 }
 
-/// Takes a piece of `heap`.
+/// Takes a piece of `heap`: how many units come before it.
 pub(crate) fn take<const PIECES: usize>(
     heap: &Heap<PIECES>,
-    units: u32,
+    bytes: usize,
     place: Place,
 ) -> Result<u32, Refusal> {
-    heap.take(units, place).map_err(|full| match full {
-        Full::Missing { units } => Refusal::NoMemory { missing: units },
+    heap.take(bytes, place).map_err(|full| match full {
+        Full::Missing { more } => Refusal::NoMemory { missing: more },
         Full::Pieces { max } => Refusal::TooManyPieces { max },
     })
 }
@@ -105,9 +105,9 @@ impl<W: Mail, const PIECES: usize> Link for LoadStore<W, PIECES> {
     type Word = <W::Atomics as Atomics<W::Machine>>::Word;
 
     const SLOTS: u32 = SLOTS;
-    const LINE: u32 = <W::Machine as Coherence>::LINE as u32;
-    const UPDATE: u32 = if W::Atomics::WIDE { 8 } else { UPDATE };
-    const UPDATE_SMALL: u32 = if W::Atomics::NATIVE { 4 } else { UPDATE };
+    const LINE: usize = <W::Machine as Coherence>::LINE;
+    const UPDATE: usize = if W::Atomics::WIDE { 8 } else { UPDATE };
+    const UPDATE_SMALL: usize = if W::Atomics::NATIVE { 4 } else { UPDATE };
     const DIRECT: bool = true;
     const COHERENT: bool = W::COHERENT;
     const PASSIVE: bool = Self::COHERENT;
@@ -124,14 +124,18 @@ impl<W: Mail, const PIECES: usize> Link for LoadStore<W, PIECES> {
 }
 
 impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
-    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
-        let start = take(&self.memory, bytes, place)?;
-        Ok(Key::new(start))
+    fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal> {
+        take(&self.memory, bytes, place).map(Key::new)
+    }
+
+    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
+        let start = self.resolve(key, offset, bytes)?;
+        Ok(self.machine().zero(self.base().own(start), bytes))
     }
 
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         match wanted {
-            Slots::Count(count) => self.take_slots(count),
+            Slots::Count(count) => self.take_slots(count as usize),
             Slots::OfPairs => self.take_slots_of_pairs(),
         }
     }
@@ -151,20 +155,23 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
         }
     }
 
-    fn scratch(&self) -> (Key, u32) {
-        let bytes = SCRATCH_PER_RANK.saturating_mul(u32::from(self.size()));
-        (Key::new(self.base().layout.scratch), bytes)
+    fn scratch(&self) -> (Key, usize) {
+        let bytes = (SCRATCH_PER_RANK as usize).saturating_mul(self.size().into());
+        (
+            Key::at(self.base().layout.scratch as usize, Self::LINE),
+            bytes,
+        )
     }
 
     #[inline]
-    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+    fn read_local(&self, key: Key, offset: usize, into: &mut [u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, into.len())?;
         self.mail.read_own(start, into);
         self.base().looked();
         Ok(())
     }
 
-    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
+    fn write_local(&self, key: Key, offset: usize, from: &[u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, from.len())?;
         point!(PLACE "this rank's stores come after it, in lines that only it stores to":
             "mapped.deferred.write", self.mail.before_writing(start, from.len()));
@@ -173,10 +180,10 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
     }
 
     #[inline]
-    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+    fn publish(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
         let start = match bytes {
             0 => 0,
-            _ => self.resolve(key, offset, bytes as usize)?,
+            _ => self.resolve(key, offset, bytes)?,
         };
         order!("the drain waits for the lines": "mapped.publish.write_back<drain",
             point!(WRITE_BACK "peers load what this rank has stored": "mapped.publish.write_back",
@@ -186,8 +193,8 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
         Ok(())
     }
 
-    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
-        let start = self.resolve(key, offset, bytes as usize)?;
+    fn refresh(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
+        let start = self.resolve(key, offset, bytes)?;
         point!(INVALIDATE "old copies are not read again": "mapped.refresh.invalidate",
             self.mail.beside_kept(start, bytes, |lines| self.machine().invalidate(lines)));
         Ok(())
@@ -198,7 +205,9 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
     fn connect(&self, to: Rank) -> Result<(), Refusal> {
         let region = self.base().region_of(to)?;
         self.open()?;
-        let ready = self.base().poll(region.at(self.base().layout.ready));
+        let ready = self
+            .base()
+            .poll(region.at(self.base().layout.ready as usize));
         if ready != self.session {
             return Err(Refusal::NotReady(to));
         }
@@ -208,7 +217,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
     }
 
     #[inline]
-    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
+    fn put(&self, to: Rank, key: Key, offset: usize, data: &[u8]) -> Result<(), Refusal> {
         let region = self.base().region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
         point!(PLACE "D2 of `deferred`: a rank that polls these bytes is notified":
@@ -222,7 +231,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
         &self,
         from: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         into: &mut [u8],
         _: &Op,
     ) -> Result<(), Refusal> {
@@ -241,7 +250,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         amo: Amo,
         width: Width,
         _: &Op,
@@ -253,7 +262,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         len: usize,
         change: &mut dyn FnMut(&mut [u8]),
         _: &Op,
@@ -285,7 +294,7 @@ impl<W: Mail, const PIECES: usize> Telling for LoadStore<W, PIECES> {
     fn put_immediate(
         &self,
         to: Rank,
-        (key, offset): (Key, u32),
+        (key, offset): (Key, usize),
         data: &[u8],
         immediate: u32,
         inline: bool,
@@ -306,7 +315,7 @@ impl<W: Mail, const PIECES: usize> Telling for LoadStore<W, PIECES> {
     fn watch<V: Word>(
         &self,
         key: Key,
-        offset: u32,
+        offset: usize,
         arrived: impl Fn(V) -> bool,
         _: &Op,
     ) -> Result<Option<V>, Refusal> {
@@ -367,12 +376,12 @@ impl<W: Mail, const PIECES: usize> Fast for LoadStore<W, PIECES> {
     const FAST: bool = W::FAST;
 
     #[inline(always)]
-    fn fast_put(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
+    fn fast_put(&self, to: Rank, place: (Key, usize), data: &[u8], immediate: u32) -> bool {
         self.mail.fast_send(to, place, data, immediate)
     }
 
     #[inline(always)]
-    fn fast_amo(&self, to: Rank, key: Key, offset: u32, amo: Amo, width: Width) -> Option<u64> {
+    fn fast_amo(&self, to: Rank, key: Key, offset: usize, amo: Amo, width: Width) -> Option<u64> {
         match width {
             Width::Half if W::Atomics::NATIVE => {
                 let at = self.fast_at(to, key, offset, 4)?;

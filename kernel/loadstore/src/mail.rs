@@ -26,7 +26,7 @@ pub struct Plan {
     /// The memory that they take.
     pub parts: Parts,
     /// Bytes of the message buffers that they may lie in.
-    pub buffer: u32,
+    pub buffer: usize,
 }
 
 /// How notifications and their data travel: what [`LoadStore`](crate::LoadStore) is generic over.
@@ -80,7 +80,7 @@ pub trait Mail: Sized {
     fn send(
         &self,
         to: Rank,
-        data: (u32, &[u8]),
+        data: (usize, &[u8]),
         immediate: u32,
         inline: bool,
         op: &Op,
@@ -91,7 +91,7 @@ pub trait Mail: Sized {
 
     /// [`Fast::fast_put`](flagpost_link::Fast::fast_put).
     #[inline(always)]
-    fn fast_send(&self, to: Rank, place: (Key, u32), data: &[u8], immediate: u32) -> bool {
+    fn fast_send(&self, to: Rank, place: (Key, usize), data: &[u8], immediate: u32) -> bool {
         let _ = (to, place, data, immediate);
         false
     }
@@ -163,7 +163,7 @@ pub trait Mail: Sized {
 
     /// Before this rank's writes of these bytes.
     #[inline(always)]
-    fn before_writing(&self, start: u32, len: usize) {
+    fn before_writing(&self, start: usize, len: usize) {
         let _ = (start, len);
     }
 
@@ -172,12 +172,12 @@ pub trait Mail: Sized {
     fn before_withdrawing(&self) {}
 
     /// Reads this rank's bytes.
-    fn read_own(&self, start: u32, into: &mut [u8]);
+    fn read_own(&self, start: usize, into: &mut [u8]);
 
     /// Calls `act` with the lines of these bytes of this rank's memory, but for those that are kept
     /// in the cache.
     #[inline(always)]
-    fn beside_kept(&self, start: u32, bytes: u32, mut act: impl FnMut(&[Lines])) {
+    fn beside_kept(&self, start: usize, bytes: usize, mut act: impl FnMut(&[Lines])) {
         act(&[self.base().lines(start, bytes)]);
     }
 }

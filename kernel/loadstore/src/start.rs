@@ -18,7 +18,7 @@ use flagpost_hal::{
     Coherence as _, CoreId, MessageBuffer as _, Region, TestAndSet as _, Topology as _,
     UncachedMemory as _,
 };
-use flagpost_link::{Heap, Link as _, Rank, Refusal, Session};
+use flagpost_link::{Heap, Key, Link as _, Rank, Refusal, Session};
 
 use crate::{
     Atomics as _, Base, LoadStore, Mail, Ring,
@@ -30,7 +30,7 @@ use crate::{
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// Pieces of memory start at multiples of this: of a line, and of the most that one update
     /// changes.
-    const ALIGN: u32 = if Self::LINE > UPDATE {
+    const ALIGN: usize = if Self::LINE > UPDATE {
         Self::LINE
     } else {
         UPDATE
@@ -81,11 +81,11 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             _ => buffer,
         };
         let layout = Layout::new(Self::LINE, machine.cores(), ring, parts, for_rings);
-        if let Some(missing @ 1..) = layout.end.checked_sub(machine.memory_size()) {
+        if let Some(missing @ 1..) = (layout.end as usize).checked_sub(machine.memory_size()) {
             return Err(Refusal::NoMemory { missing });
         }
         // Peers of that session would take this rank for started, and may use what is cleared here.
-        let arrived = Region::memory(machine.core()).at(layout.arrived);
+        let arrived = Region::memory(machine.core()).at(layout.arrived as usize);
         if machine.load_u32(arrived) == session.get() {
             return Err(Refusal::BadSession { session });
         }
@@ -95,10 +95,11 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// The same with such a layout, for which there is room.
     fn begin(machine: W::Machine, session: Session, layout: Layout) -> Self {
         let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
+        let unit = Key::unit(Self::LINE);
         let link = Self {
             mail: W::new(Base::new(machine, layout)),
-            memory: Heap::new(layout.end, memory, Self::ALIGN),
-            buffer: Heap::new(layout.buffer_end, buffer, Self::LINE),
+            memory: Heap::new(unit, layout.end as usize, memory, Self::ALIGN),
+            buffer: Heap::new(1, layout.buffer_end as usize, buffer, Self::LINE),
             session: session.get(),
             missing: Cell::new(Some(Rank::new(0))),
         };
@@ -109,7 +110,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             {
                 point!(DRAIN "stores of an earlier session come before a peer clears its words":
                     "mapped.start.leave", machine.drain());
-                machine.store_u32(base.own(layout.arrived), link.session);
+                machine.store_u32(base.own(layout.arrived as usize), link.session);
             }
         );
         // Else `connect` tries again.
@@ -128,7 +129,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         };
         point!(WAIT "what peers have stored in an earlier session is cleared here":
             "mapped.start.meet", self.all_arrived(first)?);
-        let ready = self.base().own(self.base().layout.ready);
+        let ready = self.base().own(self.base().layout.ready as usize);
         order!("peers lock the register after `ready`": "mapped.start.release<ready",
         point!(LOCK "the state of the register is undefined":
             "mapped.start.release", self.machine().release_at_start(self.machine().core())),
@@ -153,7 +154,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// [`Refusal::NotReady`], with the first rank that has not.
     fn all_arrived(&self, first: Rank) -> Result<(), Refusal> {
         for rank in (first.get()..self.machine().cores()).map(Rank::new) {
-            let at = Region::memory(CoreId::new(rank.get())).at(self.base().layout.arrived);
+            let at =
+                Region::memory(CoreId::new(rank.get())).at(self.base().layout.arrived as usize);
             let seen = self.machine().load_u32(at);
             if seen != self.session {
                 self.missing.set(Some(rank));

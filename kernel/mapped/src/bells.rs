@@ -247,7 +247,7 @@ impl Bells {
         (0..words)
             .zip(&self.heard)
             .map(move |(number, heard)| Watch {
-                at: first.plus(u32::from(number).wrapping_mul(4)),
+                at: first.plus(usize::from(number).wrapping_mul(4)),
                 seen: heard.get(),
             })
     }

@@ -55,7 +55,7 @@ pub(crate) const PLACES: usize = 16;
 pub(crate) const SPANS: usize = 4;
 
 /// Bytes of the unit that a piece is part of. A unit starts at a multiple.
-pub(crate) const UNIT: u32 = 32;
+pub(crate) const UNIT: usize = 32;
 
 /// In place of the rank that was heard.
 const NOBODY: u32 = u32::MAX;
@@ -80,49 +80,49 @@ struct Piece {
     /// The ring that the bytes came through.
     ring: u32,
     /// Where the unit starts, from the start of the memory region.
-    unit: u32,
+    unit: usize,
     /// Which of its bytes are here.
-    from: u32,
-    to: u32,
-    bytes: [u8; UNIT as usize],
+    from: usize,
+    to: usize,
+    bytes: [u8; UNIT],
 }
 
 impl Piece {
     const NONE: Self = Self::new(0, 0);
 
-    const fn new(ring: u32, unit: u32) -> Self {
+    const fn new(ring: u32, unit: usize) -> Self {
         Self {
             ring,
             unit,
             from: 0,
             to: 0,
-            bytes: [0; UNIT as usize],
+            bytes: [0; UNIT],
         }
     }
 
-    const fn start(&self) -> u32 {
+    const fn start(&self) -> usize {
         self.unit.wrapping_add(self.from)
     }
 
-    const fn end(&self) -> u32 {
+    const fn end(&self) -> usize {
         self.unit.wrapping_add(self.to)
     }
 
     fn data(&self) -> &[u8] {
-        let range = self.from as usize..self.to as usize;
+        let range = self.from..self.to;
         self.bytes.get(range).unwrap_or(&[])
     }
 
     /// With more bytes of its unit; false if others are between.
-    fn join(&mut self, from: u32, data: &[u8]) -> bool {
-        let to = from.wrapping_add(data.len() as u32);
+    fn join(&mut self, from: usize, data: &[u8]) -> bool {
+        let to = from.wrapping_add(data.len());
         if self.from == self.to {
             (self.from, self.to) = (from, to);
         } else if from > self.to || self.from > to {
             return false;
         }
         (self.from, self.to) = (self.from.min(from), self.to.max(to));
-        let into = self.bytes.iter_mut().skip(from as usize);
+        let into = self.bytes.iter_mut().skip(from);
         for (to, from) in into.zip(data) {
             *to = *from;
         }
@@ -139,7 +139,7 @@ pub(crate) struct Deferred {
     /// How many of them there are.
     count: Cell<usize>,
     /// Runs of dirty lines: where each starts, and ends, from the start of the memory region.
-    spans: [Cell<(u32, u32)>; SPANS],
+    spans: [Cell<(usize, usize)>; SPANS],
     /// Whose data are in the table, and in dirty lines: a bit per ring.
     of_pieces: Cell<u64>,
     of_spans: Cell<u64>,
@@ -240,14 +240,14 @@ impl Deferred {
     }
 
     /// The first piece that has some of these bytes.
-    fn first_piece(&self, start: u32, end: u32) -> Option<Piece> {
+    fn first_piece(&self, start: usize, end: usize) -> Option<Piece> {
         let all = self.table().iter().map(Cell::get);
         let here = all.filter(|piece| piece.start() < end && start < piece.end());
         here.min_by_key(|piece| piece.start())
     }
 
     /// The first run of dirty lines that has some of these bytes.
-    fn first_span(&self, start: u32, end: u32) -> Option<(u32, u32)> {
+    fn first_span(&self, start: usize, end: usize) -> Option<(usize, usize)> {
         if self.of_spans.get() == 0 {
             return None;
         }
@@ -257,14 +257,14 @@ impl Deferred {
     }
 
     /// True if the line of a unit is kept in the cache.
-    fn is_dirty(&self, unit: u32) -> bool {
+    fn is_dirty(&self, unit: usize) -> bool {
         self.first_span(unit, unit.saturating_add(UNIT)).is_some()
     }
 
     /// Notes a dirty line; false if there is no room for that.
-    fn add_line(&self, unit: u32) -> bool {
+    fn add_line(&self, unit: usize) -> bool {
         let after = unit.saturating_add(UNIT);
-        let joined = |(first, end): (u32, u32)| {
+        let joined = |(first, end): (usize, usize)| {
             if first == end {
                 Some((unit, after))
             } else if end == unit {
@@ -274,8 +274,8 @@ impl Deferred {
             }
         };
         // Runs that grow come before places that are free.
-        let used = |span: &&Cell<(u32, u32)>| span.get().0 != span.get().1;
-        let free = |span: &&Cell<(u32, u32)>| !used(span);
+        let used = |span: &&Cell<(usize, usize)>| span.get().0 != span.get().1;
+        let free = |span: &&Cell<(usize, usize)>| !used(span);
         let mut all = self
             .spans
             .iter()
@@ -306,8 +306,8 @@ impl Deferred {
     pub(crate) fn keep<M: Machine, A: Atomics<M>>(
         &self,
         base: &Base<M, A>,
-        (ring, unit): (u32, u32),
-        from: u32,
+        (ring, unit): (u32, usize),
+        from: usize,
         data: &[u8],
         long: bool,
     ) -> bool {
@@ -324,7 +324,7 @@ impl Deferred {
             return false;
         }
         // Where a unit is a line, it may stay in the cache.
-        let is_line = M::LINE == UNIT as usize && piece.data().len() == UNIT as usize;
+        let is_line = M::LINE == UNIT && piece.data().len() == UNIT;
         if long && is_line {
             if !self.is_dirty(unit) && !self.add_line(unit) {
                 return false;
@@ -416,7 +416,7 @@ impl Deferred {
             let piece = all.get(number).map_or(Piece::NONE, Cell::get);
             let is_dirty = self.is_dirty(piece.unit);
             let len = if is_dirty { 0 } else { piece.data().len() };
-            base.lines(piece.start(), len as u32)
+            base.lines(piece.start(), len)
         });
         point!(INVALIDATE "D1: the lines were fetched too early": "mapped.deferred.invalidate",
             base.machine.invalidate(lines.get(..all.len()).unwrap_or(&[])));
@@ -425,7 +425,7 @@ impl Deferred {
 
     /// Reads this rank's bytes from `start` on: kept ones, and the others by `cached`.
     #[inline]
-    pub(crate) fn read(&self, start: u32, into: &mut [u8], cached: impl Fn(u32, &mut [u8])) {
+    pub(crate) fn read(&self, start: usize, into: &mut [u8], cached: impl Fn(usize, &mut [u8])) {
         if self.is_busy() && !self.table().is_empty() {
             self.read_pieces(start, into, cached);
         } else {
@@ -434,18 +434,18 @@ impl Deferred {
     }
 
     #[inline(never)]
-    fn read_pieces(&self, start: u32, into: &mut [u8], cached: impl Fn(u32, &mut [u8])) {
-        let end = start.saturating_add(into.len() as u32);
+    fn read_pieces(&self, start: usize, into: &mut [u8], cached: impl Fn(usize, &mut [u8])) {
+        let end = start.saturating_add(into.len());
         let (mut at, mut rest) = (start, into);
         while let Some(piece) = point!(CHECK "D1: data that are kept are not in memory yet":
             "mapped.deferred.read", self.first_piece(at, end); else None)
         {
-            let before = piece.start().saturating_sub(at) as usize;
+            let before = piece.start().saturating_sub(at);
             let (through, others) = rest.split_at_mut_checked(before).unwrap_or_default();
             if !through.is_empty() {
                 cached(at, through);
             }
-            let skipped = at.saturating_sub(piece.start()) as usize;
+            let skipped = at.saturating_sub(piece.start());
             let kept = piece.data().get(skipped..).unwrap_or(&[]);
             let len = kept.len().min(others.len());
             let (own, others) = others.split_at_mut_checked(len).unwrap_or_default();
@@ -467,7 +467,7 @@ impl Deferred {
     /// Calls `act` with each run of these bytes of this rank's memory that is not kept in the
     /// cache: where it begins, and how many bytes it has.
     #[inline]
-    pub(crate) fn beside(&self, start: u32, bytes: u32, mut act: impl FnMut(u32, u32)) {
+    pub(crate) fn beside(&self, start: usize, bytes: usize, mut act: impl FnMut(usize, usize)) {
         let end = start.saturating_add(bytes);
         let mut from = start;
         if self.is_busy() {
@@ -493,7 +493,7 @@ impl Deferred {
     }
 
     /// The bytes of each run of dirty lines.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = usize> {
         let all = self.spans.iter().map(Cell::get);
         let runs = all.filter(|(first, after)| first != after);
         runs.map(|(first, after)| after.wrapping_sub(first))

@@ -12,9 +12,9 @@
 //!        └─────────────────────────────┴──────────────────────────────────────────┘
 //! ```
 //! In the first line of an entry, word 0 is the place of the data, word 1 the immediate, and words
-//! 2 to 6 the first `DATA` bytes. Word 7 has the length of the data (bits 0 to 15), and bit 16 if
-//! the entry is a part: then word 1 has data as well. A line that follows has `LINE_DATA` bytes:
-//! words 0 to 6 and the three low bytes of word 7.
+//! 2 to 6 the first `DATA` bytes. Word 7 has the length of the data (bits 0 to 15), the high bits
+//! of the place (17 to 23), and bit 16 if the entry is a part: then word 1 has data as well. A line
+//! that follows has `LINE_DATA` bytes: words 0 to 6 and the three low bytes of word 7.
 
 use flagpost_loadstore::phase::{WORDS, announcing, immediate};
 
@@ -34,6 +34,10 @@ const TOPS: u32 = 24;
 
 /// The bit of a part, in the last word.
 const PART: u32 = 1 << 16;
+
+/// Where the high bits of a place begin in the last word. They name 512 GiB, together with word 0:
+/// more than keys do.
+const HIGH: u32 = 17;
 
 /// How many lines follow the first one of an entry with `len` bytes, of which that one has `first`.
 pub(crate) const fn lines_of(len: usize, first: usize) -> u32 {
@@ -63,7 +67,7 @@ pub(crate) struct Head {
     /// 31 bits; of a part, none.
     pub(crate) immediate: u32,
     /// Where the data belong, from the start of the memory region.
-    pub(crate) place: u32,
+    pub(crate) place: usize,
     /// How many bytes there are.
     pub(crate) len: usize,
     /// More entries of the same put follow: nobody is notified by this one.
@@ -80,7 +84,7 @@ impl Head {
     pub(crate) fn pack(&self, data: &[u8], phase: u32) -> Line {
         let mut line = [[0; 4]; WORDS];
         let [place, words @ .., rest] = &mut line;
-        *place = self.place.to_le_bytes();
+        *place = (self.place as u32).to_le_bytes();
         let immediate = self.immediate.to_le_bytes();
         let before = if self.part { &[][..] } else { &immediate };
         let bytes = words.as_flattened_mut().iter_mut();
@@ -88,7 +92,8 @@ impl Head {
             *to = *from;
         }
         let part = if self.part { PART } else { 0 };
-        *rest = ((self.len as u32 & 0xFFFF) | part).to_le_bytes();
+        let high = (self.place as u64).wrapping_shr(u32::BITS) as u32;
+        *rest = ((self.len as u32 & 0xFFFF) | part | high.wrapping_shl(HIGH)).to_le_bytes();
         seal(line, phase)
     }
 
@@ -102,9 +107,10 @@ impl Head {
             true => (0, words.as_flattened()),
             false => (u32::from_le_bytes(*first), data.as_flattened()),
         };
+        let high = u64::from((rest & 0xFF_FFFF).wrapping_shr(HIGH)).wrapping_shl(u32::BITS);
         let mut head = Self {
             immediate: immediate(told),
-            place: u32::from_le_bytes(*place),
+            place: (high | u64::from(u32::from_le_bytes(*place))) as usize,
             len: (rest & 0xFFFF) as usize,
             part,
         };
@@ -163,6 +169,8 @@ mod tests {
     use super::*;
 
     const PATTERNS: [fn(u8) -> u8; 4] = [|_| 0, |_| 0xFF, |n| n, |n| 0xFF ^ n.wrapping_mul(83)];
+    /// The last place that an entry can name.
+    const MOST: usize = usize::MAX >> (usize::BITS - 7 - 32);
     const LAPS: [(u32, u32); 3] = [(0, 1), (1, 2), (u32::MAX, 0)];
 
     fn some<const N: usize>(pattern: fn(u8) -> u8) -> [u8; N] {
@@ -175,7 +183,7 @@ mod tests {
             for pattern in PATTERNS {
                 let head = Head {
                     immediate: u32::MAX >> 1,
-                    place: u32::MAX,
+                    place: MOST,
                     len: 9,
                     part: true,
                 };
@@ -200,7 +208,12 @@ mod tests {
                 }
                 let data = some::<PART_DATA>(pattern);
                 for (len, part) in [(0, false), (1, true), (DATA, false), (1_800, true)] {
-                    for (immediate, place) in [(0, 0), (u32::MAX >> 1, u32::MAX), (7, 1 << 31)] {
+                    for (immediate, place) in [
+                        (0, 0),
+                        (u32::MAX >> 1, MOST),
+                        (7, 1 << 31),
+                        (8, MOST / 2 + 1),
+                    ] {
                         let immediate = if part { 0 } else { immediate };
                         let head = Head {
                             immediate,

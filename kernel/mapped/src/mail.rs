@@ -134,7 +134,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
 
     fn plan(machine: &M, asked: Option<Ring>) -> Plan {
         let (ranks, buffer) = (machine.cores(), machine.message_buffer_size());
-        let default = || for_ranks(ranks, buffer, Self::ENTRY).for_peers(ranks, PEERS);
+        let default = || for_ranks(ranks, buffer as u32, Self::ENTRY).for_peers(ranks, PEERS);
         let ring = asked.unwrap_or_else(default);
         let bells = match ring {
             Ring::Bells { .. } => ranks.into(),
@@ -198,7 +198,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     fn send(
         &self,
         to: Rank,
-        (place, data): (u32, &[u8]),
+        (place, data): (usize, &[u8]),
         immediate: u32,
         inline: bool,
         op: &Op,
@@ -215,7 +215,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
                 .send(self, to, (place, data), immediate, entry);
         };
         let travels = inline && to != self.base.rank() && data.len() <= self.most_inline;
-        let end = place.saturating_add(data.len() as u32);
+        let end = place.saturating_add(data.len());
         // Data that go to their place immediately must not come before older ones that have not.
         if !travels && !data.is_empty() && out.flight.has(place, end) {
             point!(ORDER "of two puts of the same bytes the later one stays":
@@ -332,9 +332,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     }
 
     #[inline]
-    fn before_writing(&self, start: u32, len: usize) {
+    fn before_writing(&self, start: usize, len: usize) {
         let busy = self.deferred.is_busy();
-        if busy && self.deferred.has_pieces(self.base.lines(start, len as u32)) {
+        if busy && self.deferred.has_pieces(self.base.lines(start, len)) {
             self.place_kept(Kept::Pieces);
         }
     }
@@ -345,16 +345,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     }
 
     #[inline]
-    fn read_own(&self, start: u32, into: &mut [u8]) {
+    fn read_own(&self, start: usize, into: &mut [u8]) {
         self.deferred.read(start, into, |at, into| {
             self.base.machine.read(self.base.own(at), into);
             point!(ORDER "a notification after it lets its receiver store there":
-                "mapped.read.order", self.beside_kept(at, into.len() as u32, |_| self.stored()));
+                "mapped.read.order", self.beside_kept(at, into.len(), |_| self.stored()));
         });
     }
 
     #[inline]
-    fn beside_kept(&self, start: u32, bytes: u32, mut act: impl FnMut(&[Lines])) {
+    fn beside_kept(&self, start: usize, bytes: usize, mut act: impl FnMut(&[Lines])) {
         self.deferred
             .beside(start, bytes, |at, bytes| act(&[self.base.lines(at, bytes)]));
     }

@@ -97,16 +97,16 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     pub(crate) fn send_lines(
         &self,
         (to, out): (Rank, &Outbox),
-        (place, data): (u32, &[u8]),
+        (place, data): (usize, &[u8]),
         immediate: u32,
         travel: bool,
         op: &Op,
     ) -> Result<(), Refusal> {
         let answers = self.deferred.is_busy() && self.may_send(to)?;
-        let end = place.saturating_add(data.len() as u32);
+        let end = place.saturating_add(data.len());
         let mut sent = op.begun.get();
         loop {
-            let rest = data.get(sent as usize..).filter(|_| travel).unwrap_or(&[]);
+            let rest = data.get(sent..).filter(|_| travel).unwrap_or(&[]);
             let ((ticket, lines), ()) = order!("refused, nothing has moved":
                 "mapped.pairs.claim<data",
                 self.claim_lines(to, out, lines_of(rest.len(), DATA))?,
@@ -131,7 +131,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             if !head.part {
                 break;
             }
-            sent = sent.saturating_add(len as u32);
+            sent = sent.saturating_add(len);
             op.begun.set(sent);
         }
         op.begun.set(0);
@@ -345,18 +345,18 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         let len = head.len.saturating_sub(skipped).min(most);
         let data = data.get(..len).unwrap_or(&[]);
         if self.base.check(head.place, head.len).is_ok() {
-            let place = head.place.saturating_add(skipped as u32);
+            let place = head.place.saturating_add(skipped);
             self.keep(number, place, data, head.lines() > 0);
         }
     }
 
     /// Keeps `data` of ring `number`, for this rank's memory from `place` on, and places what is
     /// kept where there is no room.
-    pub(crate) fn keep(&self, number: u32, place: u32, data: &[u8], long: bool) {
+    pub(crate) fn keep(&self, number: u32, place: usize, data: &[u8], long: bool) {
         let (mut at, mut rest) = (place, data);
         while !rest.is_empty() {
             let from = at & UNIT.wrapping_sub(1);
-            let len = rest.len().min(UNIT.wrapping_sub(from) as usize);
+            let len = rest.len().min(UNIT.wrapping_sub(from));
             let (data, others) = rest.split_at_checked(len).unwrap_or((rest, &[]));
             let of = (number, at.wrapping_sub(from));
             if !self.deferred.keep(&self.base, of, from, data, long) {
@@ -364,7 +364,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
                     "mapped.deferred.full", self.place_kept(Kept::All));
                 self.deferred.keep(&self.base, of, from, data, long);
             }
-            (at, rest) = (at.wrapping_add(len as u32), others);
+            (at, rest) = (at.wrapping_add(len), others);
         }
     }
 
@@ -402,7 +402,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
                 // Not here yet: it is what a waiting loop looks at.
                 self.base
                     .polled
-                    .note(at.plus(u32::wrapping_mul(number, 4)), word);
+                    .note(at.plus(usize::wrapping_mul(number, 4)), word);
                 return None;
             }
         }

@@ -126,7 +126,7 @@ mod tests {
                 bells,
                 behind: 0,
             };
-            Layout::new(32, ranks, ring, parts, buffer).in_buffer
+            Layout::new(32, ranks, ring, parts, buffer as usize).in_buffer
         };
         assert!(in_buffer(2, 8 << 10) && in_buffer(4, 4 << 10));
         assert!(in_buffer(5, 8 << 10) && in_buffer(64, 8 << 10) && in_buffer(8, 1 << 10));

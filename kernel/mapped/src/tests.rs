@@ -30,7 +30,7 @@ const BYTES: usize = 1024;
 const LONG: usize = 512;
 
 /// Runs `program` as rank 0 of four, whose peers do nothing by themselves.
-fn alone(seed: u64, program: impl Fn(&Memory, u32)) {
+fn alone(seed: u64, program: impl Fn(&Memory, usize)) {
     let chip = Config {
         cores: 4,
         memory_size: 16 << 10,
@@ -41,10 +41,10 @@ fn alone(seed: u64, program: impl Fn(&Memory, u32)) {
     let report = Sim::new(chip).run(|core| {
         if core.core().get() == 0 {
             let link = Mapped::start(core, Session::FIRST)?;
-            let key = link.allocate(BYTES as u32, Place::Symmetric)?;
+            let key = link.allocate(BYTES, Place::Symmetric)?;
             link.write_local(key, 0, &[0; BYTES])?;
-            link.publish(key, 0, BYTES as u32)?;
-            program(&link, key.get());
+            link.publish(key, 0, BYTES)?;
+            program(&link, link.mail().base.resolve(key, 0, BYTES)?);
         }
         Ok::<_, Refusal>(())
     });
@@ -52,7 +52,7 @@ fn alone(seed: u64, program: impl Fn(&Memory, u32)) {
 }
 
 /// The contents of memory, past the cache.
-fn in_memory(link: &Memory, start: u32) -> [u8; BYTES] {
+fn in_memory(link: &Memory, start: usize) -> [u8; BYTES] {
     let mut found = [0; BYTES];
     let at = link.mail().base.own(start);
     link.machine().load_bytes(at, &mut found);
@@ -81,7 +81,7 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
     for seed in 0..50 {
         alone(seed, |link, start| {
             let (mut dice, mut model) = (Dice::new(seed), [0; BYTES]);
-            let key = flagpost_link::Key::new(start);
+            let key = flagpost_link::Key::new((start / 32) as u32);
             let (mut short, mut long) = (LONG, BYTES);
             for step in 0..120_u8 {
                 match dice.below(8) {
@@ -96,8 +96,7 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                             let (len, ring) = (rest.min(end) - at, 1 + at / 20 % 3);
                             model[at..at + len].fill(step);
                             let data = &model[at..at + len];
-                            link.mail()
-                                .keep(ring as u32, start + at as u32, data, false);
+                            link.mail().keep(ring as u32, start + at, data, false);
                             at += len;
                         }
                     }
@@ -105,20 +104,19 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                         let len = 32 * (1 + dice.below(3)) - dice.below(2) * 12;
                         let at = place(&mut dice, &mut long, len, (LONG, BYTES));
                         model[at..at + len].fill(step);
-                        link.mail()
-                            .keep(1, start + at as u32, &model[at..at + len], true);
+                        link.mail().keep(1, start + at, &model[at..at + len], true);
                     }
                     6 => {
                         let at = dice.below(BYTES - 4);
                         model[at..at + 4].fill(step);
-                        link.write_local(key, at as u32, &[step; 4]).unwrap();
+                        link.write_local(key, at, &[step; 4]).unwrap();
                         // No dirty line is left where data may come.
-                        link.publish(key, at as u32, 4).unwrap();
+                        link.publish(key, at, 4).unwrap();
                     }
                     _ => {
                         let at = dice.below(BYTES);
                         let len = 1 + dice.below(BYTES - at);
-                        link.refresh(key, at as u32, len as u32).unwrap();
+                        link.refresh(key, at, len).unwrap();
                         let kept = [Kept::Pieces, Kept::All][dice.below(2)];
                         if dice.below(4) == 0 {
                             link.mail().place_kept(kept);
@@ -128,7 +126,7 @@ fn what_is_kept_is_read_and_placed_as_it_came() {
                 let at = dice.below(BYTES);
                 let len = 1 + dice.below(BYTES - at);
                 let mut found = [0; BYTES];
-                link.mail().read_own(start + at as u32, &mut found[..len]);
+                link.mail().read_own(start + at, &mut found[..len]);
                 assert_eq!(found[..len], model[at..at + len], "{seed} {step} {at}");
             }
             link.mail().place_kept(Kept::All);
@@ -168,8 +166,7 @@ fn as_much_is_kept_as_there_are_places() {
                 _ => BYTES - 32 * (nth + 1),
             };
             for nth in 0..=PLACES {
-                link.mail()
-                    .keep(1, start + place(nth) as u32, &[lap], false);
+                link.mail().keep(1, start + place(nth), &[lap], false);
                 let (kept, memory) = (nth % PLACES + 1, in_memory(link, start));
                 assert_eq!(link.mail().deferred.pieces(), kept, "{lap}");
                 for (before, full) in (0..nth).map(|nth| (nth, nth < PLACES)) {
@@ -185,7 +182,7 @@ fn as_much_is_kept_as_there_are_places() {
             };
             for nth in 0..=SPANS {
                 for line in [1, 2, 0] {
-                    let at = start + (place(nth) + 32 * line) as u32;
+                    let at = start + place(nth) + 32 * line;
                     link.mail().keep(1, at, &[lap + 100; 32], true);
                 }
                 let lines: Vec<_> = link.mail().deferred.runs().collect();
@@ -303,7 +300,8 @@ fn an_answer_leaves_first_if_it_is_for_the_only_producer() {
         for heard in [None, Some(ONE), Some(TWO)] {
             alone(0, |link, start| {
                 for ring in of {
-                    link.mail().keep(*ring, start + 64 * ring, &[5; 8], false);
+                    link.mail()
+                        .keep(*ring, start + 64 * *ring as usize, &[5; 8], false);
                 }
                 if let Some(rank) = heard {
                     hears(link, rank);

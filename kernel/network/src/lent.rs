@@ -39,7 +39,7 @@ pub(crate) fn extend<T>(
     item: impl Fn() -> T,
 ) -> Result<(), Refusal> {
     let missing = len.saturating_sub(list.len());
-    let bytes = missing.saturating_mul(size_of::<T>()) as u32;
+    let bytes = missing.saturating_mul(size_of::<T>());
     let room = list.try_reserve_exact(missing);
     room.map_err(|_| Refusal::NoMemory { missing: bytes })?;
     // The second condition is always true, and says so to the compiler.

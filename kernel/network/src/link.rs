@@ -29,19 +29,19 @@ const SLOTS: u32 = 32;
 const FIRST: u32 = 0_u32.wrapping_sub(2);
 
 /// Slots that there can be.
-const MOST_SLOTS: u32 = 1 << 24;
+const MOST_SLOTS: usize = 1 << 24;
 
 /// Immediates of each peer that a rank keeps for its kernel, unless asked for otherwise.
 const ENTRIES: u32 = 64;
 
 /// Scratch bytes per rank.
-const SCRATCH_PER_RANK: u32 = 32;
+const SCRATCH_PER_RANK: usize = 32;
 
 /// Bytes of a place for what gets bring, at least and at most.
-const PLACE: (u32, u32) = (256, 64 << 10);
+const PLACE: (usize, usize) = (256, 64 << 10);
 
 /// Bytes of a cell; allocations begin at multiples.
-const CELL: u32 = 8;
+const CELL: usize = 8;
 
 /// The state of a peer.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ pub(crate) struct Untold {
 pub struct Networked<F> {
     pub(crate) fabric: F,
     /// Bytes of a place for a piece of a get.
-    place: u32,
+    place: usize,
     memory: Heap,
     pub(crate) answers: Answers,
     pub(crate) peers: Vec<Peer>,
@@ -89,8 +89,8 @@ pub struct Networked<F> {
 }
 
 /// Where scratch memory begins, after the places of `place` bytes.
-const fn scratch_at(place: u32) -> u32 {
-    place.saturating_mul(PLACES as u32)
+const fn scratch_at(place: usize) -> usize {
+    place.saturating_mul(PLACES)
 }
 
 /// A counter goes up or down.
@@ -121,7 +121,8 @@ impl<F: Fabric> Networked<F> {
         // A 64th of memory, so that all four take a sixteenth.
         let place = (size >> 6) & !CELL.wrapping_sub(1);
         let place = place.clamp(PLACE.0, PLACE.1);
-        let first = scratch_at(place).saturating_add(SCRATCH_PER_RANK.saturating_mul(ranks));
+        let first =
+            scratch_at(place).saturating_add(SCRATCH_PER_RANK.saturating_mul(ranks as usize));
         if first > size {
             let missing = first.saturating_sub(size);
             return Err(Refusal::NoMemory { missing });
@@ -131,11 +132,11 @@ impl<F: Fabric> Networked<F> {
         extend(&mut slots, SLOTS as usize, || FIRST)?;
         Ok(Self {
             place,
-            memory: Heap::new(first, size, CELL),
+            memory: Heap::new(Key::unit(CELL), first, size, CELL),
             answers: Answers::new(),
             peers,
             slots: Lent::new(slots),
-            numbers: Heap::new(SLOTS, MOST_SLOTS, 1),
+            numbers: Heap::new(1, SLOTS as usize, MOST_SLOTS, 1),
             arrived: Lent::new(VecDeque::new()),
             credits: entries.max(1),
             owed: Cell::new(false),
@@ -158,22 +159,22 @@ impl<F: Fabric> Networked<F> {
     // ---- Places ----
 
     /// Where place `number` for a piece of a get is.
-    pub(crate) fn piece_at(&self, number: usize) -> u32 {
-        self.place.saturating_mul(number as u32)
+    pub(crate) fn piece_at(&self, number: usize) -> usize {
+        self.place.saturating_mul(number)
     }
 
     /// The offset of `len` bytes at `offset` of `key`'s memory.
-    fn resolve(&self, key: Key, offset: u32, len: usize) -> Result<u32, Refusal> {
-        let (start, size) = (key.get().saturating_add(offset), self.fabric.memory_size());
-        let end = (len as u64).saturating_add(u64::from(start));
-        if end > u64::from(size) {
-            return Err(Refusal::OutOfRange { end, size });
+    fn resolve(&self, key: Key, offset: usize, len: usize) -> Result<usize, Refusal> {
+        let start = key.start(CELL).saturating_add(offset);
+        let end = start.saturating_add(len);
+        if end > self.fabric.memory_size() {
+            return Err(Refusal::OutOfRange { end });
         }
         Ok(start)
     }
 
     /// Reads this rank's bytes, which no event tells of.
-    fn read(&self, at: u32, into: &mut [u8]) {
+    fn read(&self, at: usize, into: &mut [u8]) {
         self.fabric.read(at, into);
         point!(POLL "it does not sleep while these bytes change":
             "network.read.looked", self.looks.unwatched());
@@ -211,10 +212,10 @@ impl<F: Fabric> Networked<F> {
 }
 
 /// The refusal of a [`Heap`], as the link's.
-fn refusal(full: Full, bytes_per_unit: u32) -> Refusal {
+fn refusal(full: Full, bytes_per_unit: usize) -> Refusal {
     match full {
-        Full::Missing { units } => Refusal::NoMemory {
-            missing: units.saturating_mul(bytes_per_unit),
+        Full::Missing { more } => Refusal::NoMemory {
+            missing: more.saturating_mul(bytes_per_unit),
         },
         Full::Pieces { max } => Refusal::TooManyPieces { max },
     }
@@ -224,8 +225,8 @@ impl<F: Fabric> Link for Networked<F> {
     type Word = u64;
 
     const SLOTS: u32 = SLOTS;
-    const LINE: u32 = CELL;
-    const UPDATE: u32 = CELL;
+    const LINE: usize = CELL;
+    const UPDATE: usize = CELL;
     const DIRECT: bool = false;
     const LISTENS: bool = F::LISTENS;
 
@@ -239,29 +240,33 @@ impl<F: Fabric> Link for Networked<F> {
 }
 
 impl<F: Fabric> LocalMemory for Networked<F> {
-    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
+    fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal> {
         let start = self.memory.take(bytes, place);
         start.map(Key::new).map_err(|full| refusal(full, 1))
     }
 
+    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
+        let at = self.resolve(key, offset, bytes)?;
+        Ok(self.fabric.zero(at, bytes))
+    }
+
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
-        let count = wanted.count(self.size());
+        let count = (wanted.count(self.size()) as usize).max(1);
         let first = self.numbers.take(count, Place::Symmetric);
         let first = first.map_err(|full| refusal(full, 4))?;
-        let (start, count) = (first as usize, count.max(1) as usize);
         self.slots.with(|slots| {
-            let extended = extend(slots, start.saturating_add(count), || FIRST);
+            let extended = extend(slots, (first as usize).saturating_add(count), || FIRST);
             extended.inspect_err(|_| {
                 self.numbers.give_back(first);
             })
         })?;
-        self.renew_slots(Slot(first), count as u32)?;
-        Ok(Slot(first))
+        self.renew_slots(Slot(first as usize), count as u32)?;
+        Ok(Slot(first as usize))
     }
 
     fn renew_slots(&self, first: Slot, count: u32) -> Result<(), Refusal> {
         self.slots.with(|slots| {
-            let slots = slots.iter_mut().skip(first.0 as usize);
+            let slots = slots.iter_mut().skip(first.0);
             slots.take(count as usize).for_each(|slot| {
                 point!(CLEAR "all signals to former owners were heard before their last barrier":
                     "network.allocate_slots.clear", *slot = FIRST);
@@ -273,34 +278,34 @@ impl<F: Fabric> LocalMemory for Networked<F> {
     fn withdraw(&self, given: impl Into<Given>) {
         match given.into() {
             Given::Memory(key) => self.memory.give_back(key.get()),
-            Given::Slots(first) => self.numbers.give_back(first.0),
+            Given::Slots(first) => self.numbers.give_back(first.0 as u32),
         };
     }
 
-    fn scratch(&self) -> (Key, u32) {
-        let bytes = SCRATCH_PER_RANK.saturating_mul(u32::from(self.size()));
-        (Key::new(scratch_at(self.place)), bytes)
+    fn scratch(&self) -> (Key, usize) {
+        let bytes = SCRATCH_PER_RANK.saturating_mul(self.size().into());
+        (Key::at(scratch_at(self.place), CELL), bytes)
     }
 
-    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+    fn read_local(&self, key: Key, offset: usize, into: &mut [u8]) -> Result<(), Refusal> {
         let at = self.resolve(key, offset, into.len())?;
         self.read(at, into);
         Ok(())
     }
 
-    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
+    fn write_local(&self, key: Key, offset: usize, from: &[u8]) -> Result<(), Refusal> {
         let at = self.resolve(key, offset, from.len())?;
         self.fabric.write(at, from);
         Ok(())
     }
 
-    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+    fn publish(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
         // The network loads what the host has stored.
-        self.resolve(key, offset, bytes as usize).map(|_| ())
+        self.resolve(key, offset, bytes).map(|_| ())
     }
 
-    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
-        self.resolve(key, offset, bytes as usize).map(|_| ())
+    fn refresh(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
+        self.resolve(key, offset, bytes).map(|_| ())
     }
 }
 
@@ -310,7 +315,7 @@ impl<F: Fabric> Access for Networked<F> {
         self.peer(to).map(|_| ())
     }
 
-    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
+    fn put(&self, to: Rank, key: Key, offset: usize, data: &[u8]) -> Result<(), Refusal> {
         let peer = self.peer(to)?;
         let at = self.resolve(key, offset, data.len())?;
         if self.is_own(to) {
@@ -325,7 +330,7 @@ impl<F: Fabric> Access for Networked<F> {
         &self,
         from: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         into: &mut [u8],
         op: &Op,
     ) -> Result<(), Refusal> {
@@ -340,7 +345,7 @@ impl<F: Fabric> Access for Networked<F> {
             op.seen.set(0);
             return self.tell(());
         }
-        let mut pieces = Pieces::of(op, into.len() as u32, self.place);
+        let mut pieces = Pieces::of(op, into.len(), self.place);
         while !pieces.have_come() {
             while let Some((start, len)) = pieces.next() {
                 match self.begin_piece(from, at.saturating_add(start), len, op) {
@@ -356,7 +361,7 @@ impl<F: Fabric> Access for Networked<F> {
                 Answer::Piece(place) => {
                     let (start, len) = pieces.oldest();
                     let end = start.saturating_add(len);
-                    let piece = into.get_mut(start as usize..end as usize);
+                    let piece = into.get_mut(start..end);
                     self.fabric
                         .read(self.piece_at(place), piece.unwrap_or(&mut []));
                     self.forget(op);
@@ -379,13 +384,13 @@ impl<F: Fabric> Access for Networked<F> {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         amo: Amo,
         width: Width,
         op: &Op,
     ) -> Result<u64, Refusal> {
         self.peer(to)?;
-        let at = self.resolve(key, offset, CELL as usize)?;
+        let at = self.resolve(key, offset, CELL)?;
         if !at.is_multiple_of(CELL) {
             return Err(Refusal::BadCell { offset: at });
         }
@@ -403,16 +408,16 @@ impl<F: Fabric> Access for Networked<F> {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         len: usize,
         change: &mut dyn FnMut(&mut [u8]),
         op: &Op,
     ) -> Result<(), Refusal> {
         self.peer(to)?;
         let place = self.resolve(key, offset, len)?;
-        let first = (place % CELL) as usize;
+        let first = place % CELL;
         let end = first.saturating_add(len);
-        if end > CELL as usize {
+        if end > CELL {
             return Err(Refusal::BadCell { offset: place });
         }
         let mut change = |old: u64| {
@@ -425,7 +430,7 @@ impl<F: Fabric> Access for Networked<F> {
     }
 
     fn abandon(&self, op: &Op) {
-        self.answers.abandon(op.begun.take());
+        self.answers.abandon(op.begun.take() as u32);
         op.seen.set(0);
     }
 
@@ -449,7 +454,7 @@ impl<F: Fabric> Telling for Networked<F> {
     fn put_immediate(
         &self,
         to: Rank,
-        (key, offset): (Key, u32),
+        (key, offset): (Key, usize),
         data: &[u8],
         immediate: u32,
         // The network places data by itself.
@@ -489,7 +494,7 @@ impl<F: Fabric> Telling for Networked<F> {
 
     fn signal(&self, to: Rank, slot: Slot, _: u32) -> Result<(), Refusal> {
         self.peer(to)?;
-        if slot.0 as usize >= self.slots.with(|slots| slots.len()) {
+        if slot.0 >= self.slots.with(|slots| slots.len()) {
             return Err(Refusal::NoSuchSlot(slot));
         }
         if self.is_own(to) {
@@ -497,12 +502,12 @@ impl<F: Fabric> Telling for Networked<F> {
             self.looks.handled();
             return Ok(());
         }
-        self.begin_confirmed(to, Some(Said::Signal(slot.0).pack()))
+        self.begin_confirmed(to, Some(Said::Signal(slot.0 as u32).pack()))
     }
 
     fn reached(&self, slot: Slot, value: u32) -> Result<bool, Refusal> {
         let reached = || {
-            let count = self.slots.with(|slots| slots.get(slot.0 as usize).copied());
+            let count = self.slots.with(|slots| slots.get(slot.0).copied());
             let count = count.ok_or(Refusal::NoSuchSlot(slot))?;
             Ok((count.wrapping_sub(FIRST.wrapping_add(value)) as i32) >= 0)
         };
@@ -516,16 +521,16 @@ impl<F: Fabric> Telling for Networked<F> {
     fn watch<W: Word>(
         &self,
         key: Key,
-        offset: u32,
+        offset: usize,
         arrived: impl Fn(W) -> bool,
         op: &Op,
     ) -> Result<Option<W>, Refusal> {
         let own = self.rank();
-        let at = self.resolve(key, offset, CELL as usize)?;
+        let at = self.resolve(key, offset, CELL)?;
         if !op.is_under_way() {
             self.look();
             // A hint: what the network did is seen some time, whole or not.
-            let mut cell = [0; CELL as usize];
+            let mut cell = [0; CELL];
             self.fabric.read(at, &mut cell);
             let value = u64::from_le_bytes(cell);
             if !arrived(W::low(value)) {

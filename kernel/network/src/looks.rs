@@ -53,7 +53,7 @@ impl Looks {
     }
 
     /// Remembers that this rank's word `at` held `seen`.
-    pub(crate) fn note(&self, at: u32, seen: u32) {
+    pub(crate) fn note(&self, at: usize, seen: u32) {
         let count = self.count.get();
         let mut remembered = self.words.iter().take(count);
         let known = remembered.position(|word| word.get().at == at);

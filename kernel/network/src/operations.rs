@@ -53,7 +53,7 @@ impl<F: Fabric> Networked<F> {
         &self,
         to: Rank,
         peer: &Peer,
-        at: u32,
+        at: usize,
         data: &[u8],
         immediate: Option<u32>,
     ) -> Result<(), Refusal> {
@@ -71,7 +71,7 @@ impl<F: Fabric> Networked<F> {
         &self,
         to: Rank,
         peer: &Peer,
-        at: u32,
+        at: usize,
         data: &[u8],
         immediate: Option<u32>,
     ) -> Result<(), Refusal> {
@@ -189,7 +189,7 @@ impl<F: Fabric> Networked<F> {
     pub(crate) fn hear(&self, from: Rank, immediate: u32) {
         match Said::unpack(immediate) {
             Said::User(immediate) => self.keep(from, immediate),
-            Said::Signal(slot) => self.bump(slot),
+            Said::Signal(slot) => self.bump(slot as usize),
             Said::Credits(credits) => {
                 if let Ok(peer) = self.peer(from) {
                     peer.sent.set(peer.sent.get().saturating_sub(credits));
@@ -198,9 +198,9 @@ impl<F: Fabric> Networked<F> {
         }
     }
 
-    pub(crate) fn bump(&self, slot: u32) {
+    pub(crate) fn bump(&self, slot: usize) {
         self.slots.with(|slots| {
-            if let Some(count) = slots.get_mut(slot as usize) {
+            if let Some(count) = slots.get_mut(slot) {
                 *count = count.wrapping_add(1);
             }
         });
@@ -252,17 +252,18 @@ impl<F: Fabric> Networked<F> {
 
     /// The answer of `op`.
     pub(crate) fn answer(&self, op: &Op) -> Answer {
-        let answer = self.answers.of(op.begun.get());
+        let answer = self.answers.of(op.begun.get() as u32);
         if !matches!(answer, Answer::Waiting) {
             return answer;
         }
         self.look();
-        self.answers.of(op.begun.get())
+        self.answers.of(op.begun.get() as u32)
     }
 
     /// `op`'s answer was taken, or there is none. Next it waits for the next piece.
     pub(crate) fn forget(&self, op: &Op) {
-        op.begun.set(self.answers.take(op.begun.get()));
+        op.begun
+            .set(self.answers.take(op.begun.get() as u32) as usize);
     }
 
     /// The rank was told the contents of a peer's memory: nothing wakes it up when these change.
@@ -275,11 +276,11 @@ impl<F: Fabric> Networked<F> {
     pub(crate) fn begin_piece(
         &self,
         from: Rank,
-        at: u32,
-        len: u32,
+        at: usize,
+        len: usize,
         op: &Op,
     ) -> Result<(), Refusal> {
-        let first = op.begun.get();
+        let first = op.begun.get() as u32;
         let Some(place) = self.answers.place(first != 0) else {
             // As in `full`; and no event tells that a get has taken its answer.
             self.look();
@@ -289,7 +290,7 @@ impl<F: Fabric> Networked<F> {
         let into = self.piece_at(place);
         let id = self.begin(from, Work::Get { at, into, len }, Purpose::Piece(place))?;
         if first == 0 {
-            op.begun.set(id);
+            op.begun.set(id as usize);
         } else {
             self.answers.append(first, id);
         }
@@ -300,7 +301,7 @@ impl<F: Fabric> Networked<F> {
     pub(crate) fn change_at_once(
         &self,
         to: Rank,
-        at: u32,
+        at: usize,
         amo: Amo,
         op: &Op,
     ) -> Result<u64, Refusal> {
@@ -308,9 +309,9 @@ impl<F: Fabric> Networked<F> {
             self.forget(op);
             return self.tell(old);
         }
-        if !matches!(self.answers.of(op.begun.get()), Answer::Waiting) {
+        if !matches!(self.answers.of(op.begun.get() as u32), Answer::Waiting) {
             let id = self.begin(to, Work::Amo { at, amo }, Purpose::Cell(None))?;
-            op.begun.set(id);
+            op.begun.set(id as usize);
         }
         Err(Refusal::Busy(to))
     }
@@ -319,13 +320,13 @@ impl<F: Fabric> Networked<F> {
     pub(crate) fn change_by_swaps(
         &self,
         to: Rank,
-        at: u32,
+        at: usize,
         change: &mut dyn FnMut(u64) -> u64,
         op: &Op,
     ) -> Result<u64, Refusal> {
         let begin = |amo, expected| {
             let id = self.begin(to, Work::Amo { at, amo }, Purpose::Cell(expected))?;
-            op.begun.set(id);
+            op.begun.set(id as usize);
             Err(Refusal::Busy(to))
         };
         match self.answer(op) {

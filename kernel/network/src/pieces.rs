@@ -5,29 +5,30 @@ use flagpost_link::Op;
 /// How far a get is: some bytes have come, and some more were asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Pieces {
-    pub(crate) come: u32,
-    pub(crate) asked: u32,
+    pub(crate) come: usize,
+    pub(crate) asked: usize,
     /// Bytes of the whole, and at most of a piece.
-    whole: u32,
-    most: u32,
+    whole: usize,
+    most: usize,
 }
 
 impl Pieces {
     /// How far `op` is, which is a get of `whole` bytes.
-    pub(crate) fn of(op: &Op, whole: u32, most: u32) -> Self {
+    pub(crate) fn of(op: &Op, whole: usize, most: usize) -> Self {
         let seen = op.seen.get();
+        let bytes = |pieces: u32| (pieces as usize).saturating_mul(most).min(whole);
         Self {
-            come: (seen as u32).min(whole),
-            asked: ((seen >> 32) as u32).min(whole),
+            come: bytes(seen as u32),
+            asked: bytes((seen >> 32) as u32),
             whole,
             most,
         }
     }
 
-    /// Notes how far `op` is.
+    /// Notes how far `op` is: how many pieces were asked for, and have come.
     pub(crate) fn keep(&self, op: &Op) {
-        op.seen
-            .set(u64::from(self.asked) << 32 | u64::from(self.come));
+        let pieces = |bytes: usize| bytes.div_ceil(self.most.max(1)) as u64;
+        op.seen.set(pieces(self.asked) << 32 | pieces(self.come));
     }
 
     pub(crate) fn have_come(&self) -> bool {
@@ -35,13 +36,13 @@ impl Pieces {
     }
 
     /// The next piece to ask for: where it starts, and how long it is.
-    pub(crate) fn next(&self) -> Option<(u32, u32)> {
+    pub(crate) fn next(&self) -> Option<(usize, usize)> {
         let rest = self.whole.saturating_sub(self.asked);
         (rest > 0).then_some((self.asked, rest.min(self.most)))
     }
 
     /// The piece that comes next.
-    pub(crate) fn oldest(&self) -> (u32, u32) {
+    pub(crate) fn oldest(&self) -> (usize, usize) {
         let rest = self.whole.saturating_sub(self.come);
         (self.come, rest.min(self.most))
     }

@@ -39,7 +39,7 @@ impl Fabric for Script {
         RANKS
     }
 
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         1 << 14
     }
 
@@ -47,11 +47,11 @@ impl Fabric for Script {
         self.orders
     }
 
-    fn read(&self, _: u32, into: &mut [u8]) {
+    fn read(&self, _: usize, into: &mut [u8]) {
         into.fill(0);
     }
 
-    fn write(&self, _: u32, _: &[u8]) {}
+    fn write(&self, _: usize, _: &[u8]) {}
 
     fn post(&self, id: u32, to: CoreId, work: Work<'_>) -> Result<(), SendQueueFull> {
         if self.refuses.get() {
@@ -281,7 +281,7 @@ fn a_fence_waits_for_each_peer() {
 fn who_looks_at_more_than_can_be_watched_does_not_sleep() {
     let link = Script::link(4, true);
     let (looks, script) = (&link.looks, link.fabric());
-    let relaxed = |words: u32| {
+    let relaxed = |words: usize| {
         // Each twice: it is one word.
         (0..words)
             .chain(0..words)
@@ -291,7 +291,7 @@ fn who_looks_at_more_than_can_be_watched_does_not_sleep() {
     };
     for round in 0..3 {
         for words in 1..=4 {
-            assert_eq!(relaxed(words), Some(words as usize), "{round}");
+            assert_eq!(relaxed(words), Some(words), "{round}");
         }
         assert_eq!(relaxed(5), None, "{round}");
         looks.unwatched();

@@ -13,7 +13,7 @@ use super::{Half, Rows, Step};
 use crate::{Error, World};
 
 /// Bytes between two rounds' places in scratch memory.
-const PLACE: u32 = 32;
+const PLACE: usize = 32;
 
 /// The offers that a rank has heard.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -106,7 +106,7 @@ impl<L: Link> World<'_, L> {
     pub(crate) fn agree(&self, agreement: &mut Agreement) -> Result<Option<Rank>, Error> {
         let (link, (key, _)) = (self.link(), self.link().scratch());
         let heard = &agreement.heard;
-        let place = |step: Step| PLACE.saturating_mul(u32::from(step.round));
+        let place = |step: Step| PLACE.saturating_mul(step.round.into());
         let placed = &self.collectives.gather.placed;
         let exchange = |step: Step, half: Half| {
             if half == Half::Send {

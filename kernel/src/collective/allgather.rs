@@ -113,7 +113,7 @@ impl<L: Link> World<'_, L> {
                 self.wait()
                     .retry(|| self.link().put(rank, key, place, own))?;
             }
-            self.pass_on(key, own.len() as u32, step)
+            self.pass_on(key, own.len(), step)
         };
         self.collectives.gather.run(self, Rows::All, exchange)
     }
@@ -121,14 +121,14 @@ impl<L: Link> World<'_, L> {
     /// Copies the elements that this rank has heard of to `step.to`, as far as that lacks them:
     /// those of itself and the ranks before it, which lie in one run of memory, or in two if it
     /// wraps around.
-    fn pass_on(&self, key: Key, element: u32, step: Step) -> Result<(), Error> {
+    fn pass_on(&self, key: Key, element: usize, step: Step) -> Result<(), Error> {
         let (link, size) = (self.link(), self.size());
         // `to` has heard of `distance` ranks, and there are no more than `size`.
         let count = step.distance.min(size.saturating_sub(step.distance));
         let first = self
             .rank()
             .ahead(size.saturating_sub(count.saturating_sub(1)), size);
-        let bytes = |ranks: u16| element.saturating_mul(u32::from(ranks));
+        let bytes = |ranks: u16| element.saturating_mul(usize::from(ranks));
         let before_wrap = bytes(count.min(size.saturating_sub(first.get())));
         let placed = &self.collectives.gather.placed;
         let mut buffer = [0_u8; RUN];
@@ -138,8 +138,8 @@ impl<L: Link> World<'_, L> {
                 None => (bytes(first.get()).saturating_add(done), before_wrap),
                 Some(behind) => (behind, bytes(count)),
             };
-            let run = end.saturating_sub(done).min(RUN as u32);
-            let run_bytes = buffer.get_mut(..run as usize).unwrap_or(&mut []);
+            let run = end.saturating_sub(done).min(RUN);
+            let run_bytes = buffer.get_mut(..run).unwrap_or(&mut []);
             link.get(self.rank(), key, at, run_bytes, &Op::new())?;
             self.wait()
                 .retry(|| link.put(step.to, key, at, run_bytes))?;
@@ -153,6 +153,6 @@ impl<L: Link> World<'_, L> {
 }
 
 /// Where the element of `rank` lies in scratch memory, if each is as long as this one.
-fn place(element: &[u8], rank: Rank) -> u32 {
-    (element.len() as u32).saturating_mul(u32::from(rank.get()))
+fn place(element: &[u8], rank: Rank) -> usize {
+    element.len().saturating_mul(rank.index())
 }

@@ -324,11 +324,11 @@ impl<L: Link> World<'_, L> {
         let (state, link) = (&self.collectives, self.link());
         let (key, _) = link.scratch();
         let placed = &state.gather.placed;
-        let place = |rank: Rank| (ELEMENT as u32).saturating_mul(u32::from(rank.get()));
+        let place = |rank: Rank| ELEMENT.saturating_mul(rank.index());
         state.in_chunks(longest, most, |range| {
             state.once(0, || {
                 // The next one first, so that not all put to the same rank at a time.
-                while placed.get() < u32::from(self.size()) {
+                while placed.get() < usize::from(self.size()) {
                     let distance = placed.get() as u16;
                     let to = self.rank().ahead(distance, self.size());
                     let block = give(to);
@@ -337,7 +337,7 @@ impl<L: Link> World<'_, L> {
                         self.wait()
                             .retry(|| link.put(to, key, place(self.rank()), part))?;
                     }
-                    placed.set(u32::from(distance).saturating_add(1));
+                    placed.set(usize::from(distance).saturating_add(1));
                 }
                 placed.set(0);
                 Ok(())

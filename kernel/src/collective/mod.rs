@@ -83,8 +83,8 @@ use flagpost_link::{Key, Link, Rank, Slot};
 use crate::{Error, Missing, Timeout, Waiting, World};
 
 /// First slot of barriers, and of all other calls.
-const BARRIER: u32 = 0;
-const GATHER: u32 = 16;
+const BARRIER: usize = 0;
+const GATHER: usize = 16;
 
 /// One in this many polls of a wait looks whether the rank that it is for has made another call.
 /// Once that is seen, the same number of polls is the time for signals that are still in flight.
@@ -336,20 +336,20 @@ fn rounds(size: u16) -> u8 {
 /// The state of the calls that share one row of slots.
 #[derive(Debug)]
 struct Rounds {
-    first_slot: u32,
+    first_slot: usize,
     /// Per round: how often this rank has told, and was told.
     told: [Cell<u32>; ROUNDS],
     heard: [Cell<u32>; ROUNDS],
     /// Rounds of the current call that are done.
     behind: Cell<u8>,
     /// How much of this round's data has been put, as `exchange` counts it.
-    placed: Cell<u32>,
+    placed: Cell<usize>,
     /// This round's signal has been sent.
     signalled: Cell<bool>,
 }
 
 impl Rounds {
-    fn new(first_slot: u32) -> Self {
+    fn new(first_slot: usize) -> Self {
         Self {
             first_slot,
             told: [const { Cell::new(0) }; ROUNDS],

@@ -42,7 +42,7 @@ impl<L: Link> World<'_, L> {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
         let len = bytes.len();
         self.attempt(Call::Broadcast { root, len }, || {
-            state.in_chunks(len, most as usize, |range| {
+            state.in_chunks(len, most, |range| {
                 let part = bytes.get_mut(range).unwrap_or(&mut []);
                 state.once(0, || self.hand_down(root, part))?;
                 point!(WAIT "I2: scratch memory is written again after all have read":
@@ -143,13 +143,13 @@ impl<L: Link> World<'_, L> {
 
     /// Bytes of scratch memory for each round of a reduction, and one more place, and how many
     /// elements go to each.
-    pub(super) fn places<T>(&self) -> Result<(u32, usize), Error> {
+    pub(super) fn places<T>(&self) -> Result<(usize, usize), Error> {
         check_element::<T>()?;
         let (_, scratch) = self.link().scratch();
         // There are at least 32 bytes per rank, and fewer rounds than ranks.
-        let place = scratch.checked_div(u32::from(rounds(self.size())).saturating_add(1));
-        let place = place.unwrap_or(0).max(ELEMENT as u32);
-        let most = (place as usize).checked_div(size_of::<T>());
+        let place = scratch.checked_div(usize::from(rounds(self.size())).saturating_add(1));
+        let place = place.unwrap_or(0).max(ELEMENT);
+        let most = place.checked_div(size_of::<T>());
         Ok((place, most.unwrap_or(usize::MAX)))
     }
 
@@ -179,14 +179,14 @@ impl<L: Link> World<'_, L> {
     pub(super) fn pass<T: Pod>(
         &self,
         rows: Rows,
-        place: u32,
+        place: usize,
         part: &mut [T],
         mut op: impl FnMut(T, T) -> T,
     ) -> Result<(), Error> {
         let (link, (key, _)) = (self.link(), self.link().scratch());
         let placed = &self.collectives.gather.placed;
         let exchange = |step: Step, half: Half| {
-            let mut at = place.saturating_mul(u32::from(step.round));
+            let mut at = place.saturating_mul(usize::from(step.round));
             if half == Half::Send {
                 if placed.get() == 0 {
                     self.wait()
@@ -200,7 +200,7 @@ impl<L: Link> World<'_, L> {
             for element in part.iter_mut() {
                 let mut theirs = T::zeroed();
                 let into = bytemuck::bytes_of_mut(&mut theirs);
-                let size = into.len() as u32;
+                let size = into.len();
                 link.get(self.rank(), key, at, into, &Op::new())?;
                 *element = op(*element, theirs);
                 at = at.saturating_add(size);

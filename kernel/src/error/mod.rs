@@ -78,9 +78,8 @@ errors! {
         /// `_flagpost_memory_size` of the linker script on the QEMU board, the machine's memory
         /// elsewhere.
         MemoryFull {
-            /// How many more bytes it needs; `u32::MAX` for a piece of 4 GiB or more, which no
-            /// rank's memory holds.
-            missing_bytes: u32,
+            /// How many more bytes it needs; `usize::MAX` for more than there are addresses.
+            missing_bytes: usize,
         } => Room: "{}", Shortage(missing_bytes);
         /// The world's arena, or this rank's shared memory, is in as many pieces as can be
         /// remembered: free a window first.
@@ -326,14 +325,14 @@ impl From<Refusal> for Error {
 }
 
 /// The text of [`Error::MemoryFull`].
-struct Shortage(u32);
+struct Shortage(usize);
 
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            u32::MAX => {
-                f.write_str("4 GiB or more in one piece: no rank's shared memory holds that")
-            }
+            usize::MAX => f.write_str(
+                "more bytes than there are addresses: no rank's shared memory holds that",
+            ),
             bytes => write!(
                 f,
                 "shared memory needs {bytes} more bytes per rank \

@@ -140,9 +140,11 @@ impl<'w, L: Link> World<'w, L> {
 
     /// This rank's part. Takes nothing if it fails.
     fn prepare_events(&'w self, count: u32) -> Result<Events<'w, L>, Error> {
-        let bytes = count.checked_mul(CELL).ok_or(Error::MemoryFull {
-            missing_bytes: u32::MAX,
-        })?;
+        let bytes = (count as usize)
+            .checked_mul(CELL)
+            .ok_or(Error::MemoryFull {
+                missing_bytes: usize::MAX,
+            })?;
         let each = Kept::words::<L::Word>();
         let taken = self.arena.take(each.saturating_mul(count as usize))?;
         let key = match self.link().allocate(bytes, Place::Symmetric) {
@@ -378,13 +380,13 @@ impl<'w, L: Link> Events<'w, L> {
     }
 
     /// Where an event lies.
-    fn place(&self, rank: Rank, index: u32) -> Result<(Key, u32), Error> {
+    fn place(&self, rank: Rank, index: u32) -> Result<(Key, usize), Error> {
         self.world.check_rank(rank)?;
         let count = self.count;
         if index >= count {
             return Err(Error::NoSuchCounter { rank, index, count });
         }
-        Ok((self.key, index.saturating_mul(CELL)))
+        Ok((self.key, (index as usize).saturating_mul(CELL)))
     }
 
     /// How many posts of event `index` this rank has taken.
@@ -398,7 +400,10 @@ impl<'w, L: Link> Events<'w, L> {
     }
 
     fn clear(&self) -> Result<(), Error> {
-        let (bytes, first) = (self.count.saturating_mul(CELL), first::<L::Word>().into());
+        let (bytes, first) = (
+            (self.count as usize).saturating_mul(CELL),
+            first::<L::Word>().into(),
+        );
         point!(CLEAR "the cells hold what this memory was":
             "events.make.clear", self.world.set_cells(self.key, bytes, first); else Ok(()))
     }

@@ -52,7 +52,7 @@ pub struct Event<'e> {
     /// Where the world lies: the events of another one have other cells.
     world: usize,
     key: Key,
-    offset: u32,
+    offset: usize,
     /// How many posts this rank has taken.
     pub(super) taken: Kept<'e>,
 }
@@ -96,7 +96,7 @@ impl<'e> Event<'e> {
     /// The event at `place` of every rank of `world`.
     pub(super) fn new<L: Link>(
         world: &World<'_, L>,
-        (key, offset): (Key, u32),
+        (key, offset): (Key, usize),
         taken: Kept<'e>,
     ) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl<'e> Event<'e> {
     }
 
     /// Where it lies at every rank of `world`.
-    pub(super) fn place<L: Link>(self, world: &World<'_, L>) -> Result<(Key, u32), Error> {
+    pub(super) fn place<L: Link>(self, world: &World<'_, L>) -> Result<(Key, usize), Error> {
         if self.world == address(world) {
             Ok((self.key, self.offset))
         } else {
@@ -237,7 +237,7 @@ impl<'e, W: Word> From<Event<'e>> for Notice<'e, W> {
 
 impl<L: Link> Core<'_, L> {
     /// Where `word` of `rank`'s lies.
-    pub(super) fn word(&self, rank: Rank, word: AnyWord<'_>) -> Result<(Key, u32), Error> {
+    pub(super) fn word(&self, rank: Rank, word: AnyWord<'_>) -> Result<(Key, usize), Error> {
         self.world.check_rank(rank)?;
         match word {
             AnyWord::Counter(Counter(index)) | AnyWord::Signal(Signal(index)) => {

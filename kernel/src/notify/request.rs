@@ -40,9 +40,12 @@ impl From<Notification> for Status {
 /// In [`Request::wanted`]: the request is started. No immediate has this bit.
 const STARTED: u32 = 1 << 31;
 
-/// In [`Request::start`], where a line's offset has no bits: any source, any tag.
-pub(super) const ANY_SOURCE: u32 = 1;
-pub(super) const ANY_TAG: u32 = 2;
+/// In [`Request::start`], above the number of a line: any source, any tag.
+pub(super) const ANY_SOURCE: u32 = 1 << 31;
+pub(super) const ANY_TAG: u32 = 1 << 30;
+
+/// The last line that a request begins with: a range beyond it has the lines before it as well.
+const LAST: u32 = ANY_TAG - 1;
 
 /// A persistent request: completes when `count` notifications have matched it. 32 bytes, one line.
 ///
@@ -91,7 +94,6 @@ impl<L: Link> World<'_, L> {
 impl<'r, L: Link> Request<'r, L> {
     /// For one notification with `tag`, from any rank.
     pub(super) fn new(core: &'r Core<'r, L>, lines: Lines, tag: Tag, any_tag: u32) -> Self {
-        const { assert!(L::LINE > (ANY_SOURCE | ANY_TAG)) };
         let Lines { start, end } = match lines {
             lines if lines.is_empty() => Lines::NONE,
             lines => lines,
@@ -105,7 +107,7 @@ impl<'r, L: Link> Request<'r, L> {
             core,
             world: core.world,
             wanted: core.world.limits.pack(wanted),
-            start: start | ANY_SOURCE | any_tag,
+            start: start.min(LAST) | ANY_SOURCE | any_tag,
             end,
             expected: 1,
             left: 1,
@@ -482,7 +484,7 @@ impl<'r, L: Link> Request<'r, L> {
 
     pub(crate) fn lines(&self) -> Lines {
         Lines {
-            start: self.start & !(ANY_SOURCE | ANY_TAG),
+            start: self.start & LAST,
             end: self.end,
         }
     }

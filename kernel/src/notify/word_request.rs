@@ -73,7 +73,7 @@ pub struct WordRequest<'r, 'w, L: Link> {
     world: &'w World<'w, L>,
     /// The lines that the data lie in, and their window. An event may be waited for without one.
     target: Option<(&'r Core<'w, L>, Lines)>,
-    word: (Key, u32),
+    word: (Key, usize),
     compare: Compare,
     value: L::Word,
     /// True if each notification adds 1: then it is known how many are missing.
@@ -238,7 +238,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     pub(super) fn new(
         world: &'w World<'w, L>,
         target: Option<(&'r Core<'w, L>, Lines)>,
-        (word, place): (AnyWord<'r>, (Key, u32)),
+        (word, place): (AnyWord<'r>, (Key, usize)),
         compare: Compare,
         value: L::Word,
     ) -> Result<Self, Error> {

@@ -255,7 +255,7 @@ impl<L: Link> World<'_, L> {
     /// The value of a word of this rank. All that its writers fenced before can be read; and
     /// notifications that have arrived are taken, so that a program that only ever asks keeps no
     /// rank waiting.
-    pub(super) fn value(&self, (key, offset): (Key, u32)) -> Result<L::Word, Error> {
+    pub(super) fn value(&self, (key, offset): (Key, usize)) -> Result<L::Word, Error> {
         point!(PROGRESS "the rank that is asked for may wait for room in this rank's ring":
             "notify.value.progress", _ = self.progress());
         self.note_poll()?;

@@ -24,12 +24,12 @@ pub struct PartLink<'p, L> {
 impl<'p, L: Link> PartLink<'p, L> {
     pub(super) fn new(part: &'p Part<'p, L>) -> Self {
         let line = L::LINE.max(L::UPDATE);
-        let scratch = u32::from(part.world.size()).saturating_mul(SCRATCH);
+        let scratch = usize::from(part.world.size()).saturating_mul(SCRATCH);
         let slots = slots(part.world.size().into(), part.windows);
         Self {
             part,
-            memory: Heap::new(scratch, part.bytes, line),
-            slots: Heap::new(SLOTS, slots, 1),
+            memory: Heap::new(Key::unit(L::LINE), scratch, part.bytes, line),
+            slots: Heap::new(1, SLOTS as usize, slots as usize, 1),
         }
     }
 
@@ -43,11 +43,11 @@ impl<'p, L: Link> PartLink<'p, L> {
     }
 
     /// Where `len` bytes at `offset` of `key`'s memory lie in the share.
-    fn at(&self, key: Key, offset: u32, len: usize) -> Result<u32, Refusal> {
-        let (start, size) = (key.get().saturating_add(offset), self.part.bytes);
-        let end = u64::from(start).saturating_add(len as u64);
-        if end > u64::from(size) {
-            return Err(Refusal::OutOfRange { end, size });
+    fn at(&self, key: Key, offset: usize, len: usize) -> Result<usize, Refusal> {
+        let start = key.start(L::LINE).saturating_add(offset);
+        let end = start.saturating_add(len);
+        if end > self.part.bytes {
+            return Err(Refusal::OutOfRange { end });
         }
         Ok(start)
     }
@@ -118,9 +118,9 @@ impl<L: Link> Link for PartLink<'_, L> {
     type Word = L::Word;
 
     const SLOTS: u32 = SLOTS;
-    const LINE: u32 = L::LINE;
-    const UPDATE: u32 = L::UPDATE;
-    const UPDATE_SMALL: u32 = L::UPDATE_SMALL;
+    const LINE: usize = L::LINE;
+    const UPDATE: usize = L::UPDATE;
+    const UPDATE_SMALL: usize = L::UPDATE_SMALL;
     const DIRECT: bool = L::DIRECT;
     const COHERENT: bool = L::COHERENT;
     const LOOKS: u32 = L::LOOKS;
@@ -142,14 +142,20 @@ impl<L: Link> Link for PartLink<'_, L> {
 }
 
 impl<L: Link> LocalMemory for PartLink<'_, L> {
-    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
+    fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal> {
         let start = self.memory.take(bytes, place);
         start.map(Key::new).map_err(refusal)
     }
 
+    fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
+        let at = self.at(key, offset, bytes)?;
+        self.outer().zero(self.part.share, at, bytes)
+    }
+
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         let count = wanted.count(self.size());
-        let first = Slot(self.slots.take(count, Place::Symmetric).map_err(refusal)?);
+        let first = self.slots.take(count as usize, Place::Symmetric);
+        let first = Slot(first.map_err(refusal)? as usize);
         point!(CLEAR "an earlier window's signals do not count":
             "part.slots.clear", self.renew_slots(first, count)?);
         Ok(first)
@@ -162,37 +168,37 @@ impl<L: Link> LocalMemory for PartLink<'_, L> {
     fn withdraw(&self, given: impl Into<Given>) {
         match given.into() {
             Given::Memory(key) => self.memory.give_back(key.get()),
-            Given::Slots(first) => self.slots.give_back(first.0),
+            Given::Slots(first) => self.slots.give_back(first.0 as u32),
         };
     }
 
-    fn scratch(&self) -> (Key, u32) {
-        let bytes = SCRATCH.saturating_mul(u32::from(self.size()));
+    fn scratch(&self) -> (Key, usize) {
+        let bytes = SCRATCH.saturating_mul(self.size().into());
         (Key::new(0), bytes)
     }
 
-    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+    fn read_local(&self, key: Key, offset: usize, into: &mut [u8]) -> Result<(), Refusal> {
         let at = self.at(key, offset, into.len())?;
         self.outer().read_local(self.part.share, at, into)
     }
 
-    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
+    fn write_local(&self, key: Key, offset: usize, from: &[u8]) -> Result<(), Refusal> {
         let at = self.at(key, offset, from.len())?;
         self.outer().write_local(self.part.share, at, from)
     }
 
-    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+    fn publish(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
         // Of no bytes it may stand anywhere.
         let at = if bytes == 0 {
             0
         } else {
-            self.at(key, offset, bytes as usize)?
+            self.at(key, offset, bytes)?
         };
         self.outer().publish(self.part.share, at, bytes)
     }
 
-    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
-        let at = self.at(key, offset, bytes as usize)?;
+    fn refresh(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
+        let at = self.at(key, offset, bytes)?;
         self.outer().refresh(self.part.share, at, bytes)
     }
 }
@@ -202,7 +208,7 @@ impl<L: Link> Access for PartLink<'_, L> {
         self.said(self.outer().connect(self.to(to)?))
     }
 
-    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
+    fn put(&self, to: Rank, key: Key, offset: usize, data: &[u8]) -> Result<(), Refusal> {
         let (to, at) = (self.to(to)?, self.at(key, offset, data.len())?);
         self.said(self.outer().put(to, self.part.share, at, data))
     }
@@ -211,7 +217,7 @@ impl<L: Link> Access for PartLink<'_, L> {
         &self,
         from: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         into: &mut [u8],
         op: &Op,
     ) -> Result<(), Refusal> {
@@ -223,7 +229,7 @@ impl<L: Link> Access for PartLink<'_, L> {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         amo: Amo,
         width: Width,
         op: &Op,
@@ -236,7 +242,7 @@ impl<L: Link> Access for PartLink<'_, L> {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         len: usize,
         change: &mut dyn FnMut(&mut [u8]),
         op: &Op,
@@ -267,7 +273,7 @@ impl<L: Link> Telling for PartLink<'_, L> {
     fn put_immediate(
         &self,
         to: Rank,
-        (key, offset): (Key, u32),
+        (key, offset): (Key, usize),
         data: &[u8],
         immediate: u32,
         inline: bool,
@@ -298,7 +304,7 @@ impl<L: Link> Telling for PartLink<'_, L> {
     fn watch<W: Word>(
         &self,
         key: Key,
-        offset: u32,
+        offset: usize,
         arrived: impl Fn(W) -> bool,
         op: &Op,
     ) -> Result<Option<W>, Refusal> {
@@ -357,7 +363,7 @@ impl<L: Link> Fast for PartLink<'_, L> {}
 /// The refusal of a [`Heap`], as the link's. Of slots, units are theirs.
 fn refusal(full: Full) -> Refusal {
     match full {
-        Full::Missing { units } => Refusal::NoMemory { missing: units },
+        Full::Missing { more } => Refusal::NoMemory { missing: more },
         Full::Pieces { max } => Refusal::TooManyPieces { max },
     }
 }

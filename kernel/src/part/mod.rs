@@ -38,11 +38,12 @@ use flagpost_link::{Key, Link, Place, Rank, Slot, Slots};
 use crate::{
     Error, Freeing, Making, World,
     collective::Call,
-    making::{Row, Ways},
+    making::{Row, Ways, halves, same_of},
+    window::digest,
 };
 
 /// Bytes of scratch memory per rank, as [`LocalMemory::scratch`](flagpost_link::LocalMemory) says.
-const SCRATCH: u32 = 32;
+const SCRATCH: usize = 32;
 
 /// Slots of every world.
 const SLOTS: u32 = 32;
@@ -65,7 +66,7 @@ pub struct Part<'w, L> {
     world: &'w World<'w, L>,
     /// The share of each rank's memory: `bytes`, which begin with scratch memory.
     share: Key,
-    bytes: u32,
+    bytes: usize,
     slots: Slot,
     /// The larger world's numbers of its windows: the first, and how many.
     first: u16,
@@ -186,16 +187,10 @@ impl<'w, L: Link> World<'w, L> {
             let windows = u32::from(part.first).wrapping_shl(u16::BITS) | u32::from(part.windows);
             let [color, key] = part.place.unwrap_or_default();
             let is_in = u32::from(part.place.is_some());
-            [
-                part.share.get(),
-                part.slots.0,
-                part.bytes,
-                windows,
-                is_in,
-                color,
-                key,
-                0,
-            ]
+            let (bytes, slots) = (halves(part.bytes as u64), part.slots.0 as u32);
+            let same = digest([part.share.get(), slots, bytes[0], bytes[1], windows]);
+            let [low, high] = same_of(same);
+            [low, high, is_in, color, key, 0, 0, 0]
         };
         let ways = Ways {
             clear: |_: &Part<'w, L>| Ok(()),
@@ -206,15 +201,12 @@ impl<'w, L: Link> World<'w, L> {
 
     /// This rank's part. Takes nothing if it fails.
     fn prepare_part(&'w self, place: Option<[u32; 2]>, room: Room) -> Result<Part<'w, L>, Error> {
-        let (link, ranks) = (self.link(), u32::from(self.size()));
+        let (link, ranks) = (self.link(), self.size());
         let first = self.unused_windows(room.windows)?;
-        let scratch = ranks.saturating_mul(SCRATCH) as usize;
-        let bytes = u32::try_from(room.bytes.saturating_add(scratch));
-        let bytes = bytes.map_err(|_| Error::MemoryFull {
-            missing_bytes: u32::MAX,
-        })?;
-        let slots = Slots::Count(slots(ranks, room.windows));
-        let words = self.arena.take((ranks as usize).saturating_mul(2))?;
+        let scratch = usize::from(ranks).saturating_mul(SCRATCH);
+        let bytes = room.bytes.saturating_add(scratch);
+        let slots = Slots::Count(slots(ranks.into(), room.windows));
+        let words = self.arena.take(usize::from(ranks).saturating_mul(2))?;
         let taken = link.allocate(bytes, Place::Symmetric).and_then(|share| {
             let slots = link.allocate_slots(slots);
             let slots = slots.inspect_err(|_| link.withdraw(share))?;
@@ -346,7 +338,7 @@ impl<'w, L: Link> Part<'w, L> {
     /// Where `rank` stands: whether it is in a part, color, key.
     fn note(&self, rank: Rank, own: &[u32]) {
         let (keys, marks) = self.halves();
-        if let (&[is_in, color, key, _], Some([mine, _])) = (own, self.place)
+        if let (&[is_in, color, key, ..], Some([mine, _])) = (own, self.place)
             && let (Some(of_key), Some(mark)) = (keys.get(rank.index()), marks.get(rank.index()))
         {
             of_key.set(key);

@@ -64,9 +64,9 @@ impl Accumulate<'_> {
             CELL => L::UPDATE,
             _ => L::UPDATE_SMALL,
         };
-        let unit = unit.min(BUFFER as u32);
+        let unit = unit.min(BUFFER);
         let room = unit.wrapping_sub(place & unit.wrapping_sub(1));
-        let len = run.len.min(room as usize);
+        let len = run.len.min(room);
         let mut operands = [0; BUFFER];
         let operands = operands.get_mut(..len).unwrap_or_default();
         let mut origin = sides.origin;
@@ -86,7 +86,7 @@ impl Accumulate<'_> {
 /// the link has answered: the same one is passed to all calls of one operation.
 pub(super) fn change<L: Link>(
     remote: &Remote<'_, '_, L>,
-    place: u32,
+    place: usize,
     combine: &Combine,
     operands: &[u8],
     old: &mut [u8],

@@ -392,7 +392,7 @@ impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N: Told<L::Word>>
                 count: elements(origin.extent::<U>(len)?.1),
             },
         };
-        let (end, bytes) = layout.extent::<T>(elements(piece.bytes as usize))?;
+        let (end, bytes) = layout.extent::<T>(elements(piece.bytes))?;
         let remote = Remote {
             core: self.reach.core(),
             rank: self.rank,
@@ -406,11 +406,11 @@ impl<'r, 'w, T: Pod, L: Link, R: Reach<'w, L> + ?Sized, N: Told<L::Word>>
 /// Elements are changed as a whole at multiples of their size. Windows lie so, unless a
 /// displacement unit is none.
 fn aligned<T>(remote: &Remote<'_, '_, impl Link>) -> Result<(), Error> {
-    let size = size_of::<T>() as u32;
-    if remote.offset.is_multiple_of(size) {
+    if remote.offset.is_multiple_of(size_of::<T>()) {
         return Ok(());
     }
     let unit = remote.core.piece(remote.rank)?.unit;
+    let size = size_of::<T>() as u32;
     Err(Error::UnitUnaligned { unit, size })
 }
 

@@ -8,7 +8,7 @@ pub(crate) enum Checked {
     /// Goes through the target's queue.
     Immediate { immediate: u32, inline: bool },
     /// Changes a word of the target's.
-    Cell { key: Key, offset: u32, amo: Amo },
+    Cell { key: Key, offset: usize, amo: Amo },
 }
 
 /// A notice that is being told.
@@ -18,7 +18,7 @@ pub(crate) struct Telling<'r> {
     notice: Checked,
     /// The data that go with an immediate, and their place.
     data: &'r [u8],
-    place: (Key, u32),
+    place: (Key, usize),
     /// Earlier accesses are ordered.
     ordered: bool,
     told: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Telling<'r> {
 impl<'r> Telling<'r> {
     /// `notice` to `to`. `data` is put to `place` of it by the same message: nothing, but for an
     /// immediate.
-    pub(crate) fn new(to: Rank, notice: Checked, place: (Key, u32), data: &'r [u8]) -> Self {
+    pub(crate) fn new(to: Rank, notice: Checked, place: (Key, usize), data: &'r [u8]) -> Self {
         Self {
             to,
             notice,

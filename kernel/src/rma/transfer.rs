@@ -24,7 +24,7 @@ pub(super) struct Remote<'r, 'w, L> {
     pub(super) core: &'r Core<'w, L>,
     pub(super) rank: Rank,
     pub(super) key: Key,
-    pub(super) offset: u32,
+    pub(super) offset: usize,
 }
 
 impl<L> Copy for Remote<'_, '_, L> {}
@@ -41,8 +41,8 @@ impl<'w, L: Link> Remote<'_, 'w, L> {
     }
 
     /// The byte `bytes` after it, which lies in the piece.
-    pub(super) fn at(&self, bytes: usize) -> u32 {
-        self.offset.wrapping_add(bytes as u32)
+    pub(super) fn at(&self, bytes: usize) -> usize {
+        self.offset.wrapping_add(bytes)
     }
 }
 
@@ -81,7 +81,7 @@ const WORD: usize = 4;
 impl Sides<'_> {
     /// The next piece; nothing at the end. `target` starts at byte `offset` of the memory it lies
     /// in.
-    fn next<L: Link>(&mut self, offset: u32) -> Option<Piece> {
+    fn next<L: Link>(&mut self, offset: usize) -> Option<Piece> {
         let (run, block) = (self.target.run()?, self.origin.run()?);
         let (at, len) = (run.at, run.len.min(block.len));
         if len >= short::<L>() || len == run.len {
@@ -89,7 +89,7 @@ impl Sides<'_> {
             return Some(Piece::Block { at, from, len });
         }
         // Up to a multiple of the buffer: whole lines travel best.
-        let start = (offset as usize).wrapping_add(at);
+        let start = offset.wrapping_add(at);
         let room = BUFFER.wrapping_sub(start & BUFFER.wrapping_sub(1));
         let len = run.len.min(room);
         Some(Piece::Packed { at, len })

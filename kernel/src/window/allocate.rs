@@ -126,8 +126,8 @@ impl<'w, L: Link> World<'w, L> {
         model: Model,
     ) -> Result<Window<'w, T, L, S>, Error> {
         let id = self.unused_window()?;
-        let bytes = u32::try_from(len.saturating_mul(size)).map_err(|_| Error::MemoryFull {
-            missing_bytes: u32::MAX,
+        let bytes = len.checked_mul(size).ok_or(Error::MemoryFull {
+            missing_bytes: usize::MAX,
         })?;
         let link = self.link();
         let key = link.allocate(bytes, Place::Symmetric)?;
@@ -162,18 +162,18 @@ impl<'w, L: Link> World<'w, L> {
     }
 
     /// Clears new cells, `bytes` bytes of them, past the cache, where they are from now on.
-    pub(crate) fn clear_cells(&self, cells: Key, bytes: u32) -> Result<(), Error> {
+    pub(crate) fn clear_cells(&self, cells: Key, bytes: usize) -> Result<(), Error> {
         self.set_cells(cells, bytes, 0)
     }
 
     /// The same, with a first value.
-    pub(crate) fn set_cells(&self, cells: Key, bytes: u32, value: u64) -> Result<(), Error> {
+    pub(crate) fn set_cells(&self, cells: Key, bytes: usize, value: u64) -> Result<(), Error> {
         let values = [value.to_le_bytes(); 8];
         let values = values.as_flattened();
-        let mut offset = 0_u32;
+        let mut offset = 0;
         while offset < bytes {
-            let step = bytes.saturating_sub(offset).min(values.len() as u32);
-            let values = values.get(..step as usize).unwrap_or(&[]);
+            let step = bytes.saturating_sub(offset).min(values.len());
+            let values = values.get(..step).unwrap_or(&[]);
             self.wait()
                 .retry(|| self.link().put(self.rank(), cells, offset, values))?;
             offset = offset.saturating_add(step);
@@ -212,19 +212,25 @@ impl<'w, L: Link> World<'w, L> {
     }
 
     /// Clears a new piece, through the cache: what it holds of these bytes is then right as well.
-    pub(super) fn zero(&self, key: Key, bytes: u32) -> Result<(), Error> {
+    pub(super) fn zero(&self, key: Key, bytes: usize) -> Result<(), Error> {
         const ZEROS: [u8; 64] = [0; 64];
+        // Of zeros that the link has made only the order is left.
+        let stored = if self.link().zero(key, 0, bytes)? {
+            0
+        } else {
+            bytes
+        };
         point!(REFRESH "the cache may hold lines of what this memory was":
-            "window.zero.refresh", self.link().refresh(key, 0, bytes)?);
-        let mut offset = 0_u32;
-        while offset < bytes {
-            let step = bytes.saturating_sub(offset).min(ZEROS.len() as u32);
-            let zeros = ZEROS.get(..step as usize).unwrap_or(&[]);
+            "window.zero.refresh", self.link().refresh(key, 0, stored)?);
+        let mut offset = 0;
+        while offset < stored {
+            let step = stored.saturating_sub(offset).min(ZEROS.len());
+            let zeros = ZEROS.get(..step).unwrap_or(&[]);
             self.link().write_local(key, offset, zeros)?;
             offset = offset.saturating_add(step);
         }
         point!(PUBLISH "peers read zeros, and no dirty line travels over puts":
-            "window.zero.publish", self.link().publish(key, 0, bytes)?);
+            "window.zero.publish", self.link().publish(key, 0, stored)?);
         Ok(())
     }
 }
@@ -232,12 +238,13 @@ impl<'w, L: Link> World<'w, L> {
 impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// A number that must be the same on all ranks, from the bytes of an element and of the piece:
     /// ranks that agree on it have the same keys.
-    pub(super) fn offer(&self, element: usize, bytes: u32) -> u64 {
+    pub(super) fn offer(&self, element: usize, bytes: usize) -> u64 {
         let Self { core, sync, .. } = self;
         let element = u32::try_from(element).unwrap_or(u32::MAX);
         digest([
             element,
-            bytes,
+            bytes as u32,
+            (bytes as u64).wrapping_shr(u32::BITS) as u32,
             core.own.key.get(),
             core.cells.get(),
             sync.offer(),
@@ -378,7 +385,7 @@ pub(crate) const fn bit(id: u16) -> u64 {
 }
 
 /// 48 bits that differ if one of the words does, as far as that is possible (FNV-1a).
-fn digest<const N: usize>(words: [u32; N]) -> u64 {
+pub(crate) fn digest<const N: usize>(words: [u32; N]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in words.into_iter().flat_map(u32::to_le_bytes) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -30,24 +30,24 @@ pub(crate) mod cell {
     /// At rank 0: the same for the exclusive locks that waited for those of all pieces.
     pub(crate) const GLOBAL_TURNS: u32 = 48;
     /// Size of all; the last one is spare.
-    pub(crate) const BYTES: u32 = 64;
+    pub(crate) const BYTES: usize = 64;
 }
 
 /// The part of a window that is the same for every element type, and for every way of signalling.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Core<'w, L> {
-    // Fields that the end of a request touches lie together: see `notify/request`.
-    pub(crate) world: &'w World<'w, L>,
-    pub(crate) pieces: Pieces<'w>,
+    // Fields that the end of a request touches lie together, from the key on: see `notify/request`.
     /// This rank's piece.
     pub(crate) own: Piece,
+    pub(crate) pieces: Pieces<'w>,
     pub(crate) model: Model,
     /// Short data of notified puts may travel with their notifications.
     pub(crate) inline: Cell<bool>,
     pub(crate) id: u16,
     /// The immediate of this rank's notifications of this window, with tag 0.
     pub(crate) immediate: u32,
+    pub(crate) world: &'w World<'w, L>,
     /// Started requests that have lines.
     pub(crate) requested: Requested,
     /// The window's [cells](cell), under the same key on every rank.
@@ -57,6 +57,8 @@ pub struct Core<'w, L> {
     pub(crate) abandoned: Cell<bool>,
     /// Every rank has agreed to free the window. Only this rank's clean-up is left.
     pub(crate) left: Cell<bool>,
+    /// All lines of this rank's piece.
+    all: Lines,
     /// The lines that the open exposure epoch exposes.
     pub(crate) exposed: Cell<Lines>,
     /// This rank's epochs of passive targets.
@@ -84,18 +86,22 @@ pub(crate) enum Pieces<'w> {
 
 /// Where one rank's piece lies.
 #[derive(Copy, Clone, Debug)]
+#[repr(C)]
 pub struct Piece {
-    pub(crate) key: Key,
     /// Where it begins in the key's memory, in bytes; a multiple of the line.
-    pub(crate) base: u32,
+    pub(crate) base: usize,
     /// Its length in bytes.
-    pub(crate) bytes: u32,
+    pub(crate) bytes: usize,
+    pub(crate) key: Key,
     /// Bytes between two indices.
     pub(crate) unit: u32,
 }
 
-/// Words per rank of [`Pieces::Table`].
-pub(crate) const TABLE: usize = 4;
+/// Words per rank of [`Pieces::Table`]: key, unit, lines before the piece, bytes.
+pub(crate) const TABLE: usize = 3 + WIDE;
+
+/// Words of a number of bytes.
+const WIDE: usize = size_of::<usize>() / size_of::<u32>();
 
 /// Words per attachment of [`Pieces::Attached`]: key, bytes, number (see `dynamic`); the first
 /// attachments of all.
@@ -107,8 +113,8 @@ const EVERYTHING: Lines = Lines {
     end: u32::MAX,
 };
 
-/// Whole lines of this rank's piece: start and end offset in bytes, from the start of the key's
-/// memory.
+/// Whole lines of this rank's piece: the number of the first one, and of the one after the last,
+/// from the start of the key's memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
     pub(crate) start: u32,
@@ -148,6 +154,10 @@ impl<'w, L: Link> Core<'w, L> {
             model,
             access_open: Cell::new(false),
             exposure_open: Cell::new(false),
+            all: match pieces {
+                Pieces::Attached { .. } => EVERYTHING,
+                _ => Lines::covering(own.base, own.bytes, L::LINE),
+            },
             exposed: Cell::new(Lines { start: 0, end: 0 }),
             abandoned: Cell::new(false),
             immediate: world.limits.pack(Notification {
@@ -180,11 +190,13 @@ impl<'w, L: Link> Core<'w, L> {
         };
         let (rows, _) = words.as_chunks::<TABLE>();
         Ok(rows.get(rank.index()).map_or(self.own, |row| {
-            let [key, base, bytes, unit] = row;
+            let [key, unit, lines, bytes @ ..] = row;
+            // The low word comes first.
+            let more = |all: usize, word: &Cell<u32>| all.wrapping_shl(32) | word.get() as usize;
             Piece {
                 key: Key::new(key.get()),
-                base: base.get(),
-                bytes: bytes.get(),
+                base: (lines.get() as usize).wrapping_mul(L::LINE),
+                bytes: bytes.iter().rev().fold(0, more),
                 unit: unit.get(),
             }
         }))
@@ -200,7 +212,7 @@ impl<'w, L: Link> Core<'w, L> {
     }
 
     /// Offset of `count` elements of this rank's piece from `index` on.
-    pub(crate) fn offset<T>(&self, index: usize, count: usize) -> Result<u32, Error> {
+    pub(crate) fn offset<T>(&self, index: usize, count: usize) -> Result<usize, Error> {
         self.own.inside::<T>(index, count)
     }
 
@@ -210,7 +222,7 @@ impl<'w, L: Link> Core<'w, L> {
         rank: Rank,
         index: usize,
         count: usize,
-    ) -> Result<(Key, u32), Error> {
+    ) -> Result<(Key, usize), Error> {
         let piece = self.piece(rank)?;
         Ok((piece.key, piece.inside::<T>(index, count)?))
     }
@@ -246,9 +258,7 @@ impl<'w, L: Link> Core<'w, L> {
             return Ok(self.world.link().publish(self.own.key, 0, 0)?);
         }
         let (world, link) = (self.world, self.world.link());
-        let publish = |(key, Lines { start, end }): (Key, Lines)| {
-            link.publish(key, start, end.saturating_sub(start))
-        };
+        let publish = |(key, start, bytes)| link.publish(key, start, bytes);
         match self.model {
             Model::Separate => Ok(self.spans(lines).try_for_each(publish)?),
             Model::Unified => {
@@ -265,48 +275,48 @@ impl<'w, L: Link> Core<'w, L> {
         if !Self::CACHES || lines.is_empty() {
             return Ok(());
         }
-        let refresh = |(key, Lines { start, end }): (Key, Lines)| {
-            let bytes = end.saturating_sub(start);
-            self.world.link().refresh(key, start, bytes)
-        };
+        let refresh = |(key, start, bytes)| self.world.link().refresh(key, start, bytes);
         match self.model {
             Model::Separate => Ok(self.spans(lines).try_for_each(refresh)?),
             Model::Unified => Ok(()),
         }
     }
 
-    /// The memory that `lines` stand for.
-    fn spans(&self, lines: Lines) -> impl Iterator<Item = (Key, Lines)> {
+    /// The memory that `lines` stand for: of each piece its key, the first byte, and how many.
+    fn spans(&self, lines: Lines) -> impl Iterator<Item = (Key, usize, usize)> {
         let (words, regions) = match self.pieces {
-            Pieces::Attached { words, regions } if lines.end == EVERYTHING.end => {
+            Pieces::Attached { words, regions } if lines == EVERYTHING => {
                 (words, usize::from(regions))
             }
             _ => (&[][..], 0),
         };
-        let own = (regions == 0).then_some((self.own.key, lines));
+        let byte = |line: u32| (line as usize).saturating_mul(L::LINE);
+        let (start, behind) = (
+            byte(lines.start),
+            self.own.base.saturating_add(self.own.bytes),
+        );
+        let bytes = byte(lines.end).min(behind).saturating_sub(start);
+        let own = (regions == 0).then_some((self.own.key, start, bytes));
         let (rows, _) = words.as_chunks::<ATTACHED>();
-        let attached = rows.iter().take(regions).map(|[key, bytes, _]| {
-            let end = bytes.get();
-            (Key::new(key.get()), Lines { start: 0, end })
-        });
+        let attached = rows.iter().take(regions);
+        let attached = attached.map(|[key, bytes, _]| (key.get(), bytes.get() as usize));
+        let attached = attached.filter(|(_, bytes)| *bytes > 0);
         own.into_iter()
-            .chain(attached.filter(|(_, lines)| lines.end > 0))
+            .chain(attached.map(|(key, bytes)| (Key::new(key), 0, bytes)))
     }
 
     /// All lines of a piece.
     pub(crate) fn all(&self) -> Lines {
-        match self.pieces {
-            Pieces::Attached { .. } => EVERYTHING,
-            _ => Lines {
-                start: self.own.base,
-                end: self.own.base.saturating_add(self.own.bytes),
-            },
-        }
+        self.all
     }
 
     /// The lines of `bytes` bytes of this rank's piece that begin at offset `start`.
-    pub(crate) fn lines(&self, start: u32, bytes: u32) -> Lines {
-        Lines::covering(start, bytes, L::LINE, self.all().end)
+    pub(crate) fn lines(&self, start: usize, bytes: usize) -> Lines {
+        let Lines { start, end } = Lines::covering(start, bytes, L::LINE);
+        Lines {
+            start,
+            end: end.min(self.all().end),
+        }
     }
 
     /// True if this rank's stores to one of `lines` could travel over what peers put there.
@@ -323,20 +333,20 @@ impl<'w, L: Link> Core<'w, L> {
 impl Piece {
     /// Offset of `count` elements from `index` on, which lie one after the other.
     #[inline]
-    pub(crate) fn inside<T>(self, index: usize, count: usize) -> Result<u32, Error> {
+    pub(crate) fn inside<T>(self, index: usize, count: usize) -> Result<usize, Error> {
         let size = (count as u64).saturating_mul(size_of::<T>() as u64);
         let start = (index as u64).saturating_mul(self.unit.into());
-        if start.saturating_add(size) > self.bytes.into() {
+        if start.saturating_add(size) > self.bytes as u64 {
             return Err(self.outside::<T>(index as u64, count as u64));
         }
-        // Not above the piece's size, which fits u32.
-        Ok(self.base.saturating_add(start as u32))
+        // Not after the piece's end.
+        Ok(self.base.wrapping_add(start as usize))
     }
 
     /// The error of `count` elements from `index` on.
     #[cold]
     fn outside<T>(self, index: u64, count: u64) -> Error {
-        let (bytes, unit) = (u64::from(self.bytes), u64::from(self.unit));
+        let (bytes, unit) = (self.bytes as u64, u64::from(self.unit));
         let size = count.saturating_mul(size_of::<T>() as u64);
         let covered = size.checked_div(unit).unwrap_or(0);
         let rest = size.checked_rem(unit).unwrap_or(0);
@@ -350,7 +360,7 @@ impl Piece {
 
     /// How many indices have an element.
     pub(crate) fn len<T>(self) -> usize {
-        let (bytes, unit) = (self.bytes as usize, self.unit as usize);
+        let (bytes, unit) = (self.bytes, self.unit as usize);
         match (size_of::<T>(), bytes.checked_sub(size_of::<T>())) {
             (1.., Some(last)) => last
                 .checked_div(unit)
@@ -375,19 +385,13 @@ impl Lines {
         self.start.max(other.start) < self.end.min(other.end)
     }
 
-    /// The lines of `line` bytes that hold `bytes` bytes at `start`, cut at the end of the piece.
-    pub(crate) fn covering(start: u32, bytes: u32, line: u32, size: u32) -> Self {
-        if bytes == 0 {
-            return Self { start, end: start };
-        }
-        let mask = line.wrapping_sub(1);
-        let end = start.saturating_add(bytes);
+    /// The lines of `line` bytes that hold `bytes` bytes at `start`.
+    fn covering(start: usize, bytes: usize, line: usize) -> Self {
+        let number = |offset: usize| offset.wrapping_shr(line.trailing_zeros()) as u32;
+        let last = start.saturating_add(bytes).saturating_sub(1);
         Self {
-            start: start & !mask,
-            end: end
-                .checked_add(mask)
-                .map_or(size, |end| end & !mask)
-                .min(size),
+            start: number(start),
+            end: number(last).wrapping_add(u32::from(bytes > 0)),
         }
     }
 }
@@ -480,8 +484,8 @@ mod tests {
     use super::*;
 
     fn lines(nth: usize) -> Lines {
-        let start = nth.saturating_mul(64) as u32;
-        let end = start.saturating_add(32);
+        let start = nth.saturating_mul(2) as u32;
+        let end = start.saturating_add(1);
         Lines { start, end }
     }
 

@@ -10,7 +10,7 @@ use super::Core;
 use crate::{Error, World};
 
 /// Bytes of a cell.
-pub(crate) const CELL: u32 = 8;
+pub(crate) const CELL: usize = 8;
 
 /// Words per rank of a table: key and number of its counters.
 const ROW: usize = 2;
@@ -23,7 +23,7 @@ pub(crate) struct Counters<'w> {
     /// A new set that not all ranks have answered yet.
     pub(crate) coming: Option<Coming<'w>>,
     /// A change of a counter of this rank that has begun and was not answered.
-    pub(crate) begun: Cell<Option<(u32, Amo)>>,
+    pub(crate) begun: Cell<Option<(usize, Amo)>>,
     op: Op,
 }
 
@@ -50,7 +50,7 @@ impl Coming<'_> {
     /// Clears this rank's counters of `window`, and waits for all ranks.
     pub(crate) fn hear<L: Link>(&mut self, world: &World<'_, L>, window: u16) -> Result<(), Error> {
         if let (Ok(Taken { key, count, .. }), false) = (self.taken, self.cleared) {
-            let bytes = count.saturating_mul(CELL);
+            let bytes = (count as usize).saturating_mul(CELL);
             point!(CLEAR "G2: the cells hold what this memory was":
                 "counters.set.clear", world.clear_cells(key, bytes)?);
             self.cleared = true;
@@ -107,9 +107,11 @@ fn row(table: &[Cell<u32>], rank: Rank) -> (Key, u32) {
 impl<'w, L: Link> World<'w, L> {
     /// Takes memory for `count` counters of this rank, and for a table. Takes nothing if it fails.
     pub(crate) fn take_counters(&'w self, count: u32) -> Result<Taken<'w>, Error> {
-        let bytes = count.checked_mul(CELL).ok_or(Error::MemoryFull {
-            missing_bytes: u32::MAX,
-        })?;
+        let bytes = (count as usize)
+            .checked_mul(CELL)
+            .ok_or(Error::MemoryFull {
+                missing_bytes: usize::MAX,
+            })?;
         let ranks = usize::from(self.size());
         let table = self.arena.take(ranks.saturating_mul(ROW))?;
         let key = match count {
@@ -151,17 +153,17 @@ impl<'w, L: Link> World<'w, L> {
 
 impl<L: Link> Core<'_, L> {
     /// Where counter `index` of `rank`'s lies.
-    pub(crate) fn counter(&self, rank: Rank, index: u32) -> Result<(Key, u32), Error> {
+    pub(crate) fn counter(&self, rank: Rank, index: u32) -> Result<(Key, usize), Error> {
         self.world.check_rank(rank)?;
         let (key, count) = self.counters.row(rank);
         if index >= count {
             return Err(Error::NoSuchCounter { rank, index, count });
         }
-        Ok((key, index.saturating_mul(CELL)))
+        Ok((key, (index as usize).saturating_mul(CELL)))
     }
 
     /// Where a counter of this rank lies.
-    pub(crate) fn own_counter(&self, index: u32) -> Result<(Key, u32), Error> {
+    pub(crate) fn own_counter(&self, index: u32) -> Result<(Key, usize), Error> {
         self.counter(self.world.rank(), index)
     }
 
@@ -177,7 +179,7 @@ impl<L: Link> Core<'_, L> {
         self.go_on_with(key, offset, amo)
     }
 
-    fn go_on_with(&self, key: Key, offset: u32, amo: Amo) -> Result<L::Word, Error> {
+    fn go_on_with(&self, key: Key, offset: usize, amo: Amo) -> Result<L::Word, Error> {
         let (world, Counters { begun, op, .. }) = (self.world, &self.counters);
         let (link, me) = (world.link(), world.rank());
         begun.set(Some((offset, amo)));

@@ -1,6 +1,6 @@
 //! Windows over memory that their ranks have reserved. Ranks' pieces may differ in length, unit and
 //! place. So each rank tells all others where its piece lies, and keeps a table of four words per
-//! rank. All else is as in an allocated window.
+//! rank, of five where bytes have 64-bit numbers. All else is as in an allocated window.
 
 #![allow(
     clippy::result_large_err,
@@ -12,10 +12,16 @@ use core::{cell::Cell, ops::Range};
 use bytemuck::Pod;
 use flagpost_link::{Link, Place, Rank};
 
-use super::{Core, Memory, Options, Piece, Pieces, Window, allocate::bit, cell, core::TABLE};
+use super::{
+    Core, Memory, Options, Piece, Pieces, Window,
+    allocate::{bit, digest},
+    cell,
+    core::TABLE,
+};
 use crate::{
     Error, Making, World,
     epoch::{EpochSlots, Strategy},
+    making::{halves, same_of},
 };
 
 impl<'w, L: Link> World<'w, L> {
@@ -28,9 +34,9 @@ impl<'w, L: Link> World<'w, L> {
     /// of the element's size ([`Error::UnitUnaligned`]); puts and gets do not. The memory is the
     /// window's until [`Window::free`], and holds what it held.
     ///
-    /// Takes 4 p words of the arena beside what its epochs need: where each rank's piece lies.
-    /// ([foMPI] 2.2: a window whose pieces lie anywhere cannot do with less than Omega(p).) Waits
-    /// for all ranks: an allgather.
+    /// Takes 4 p words of the arena (5 p where `usize` has 64 bits) beside what its epochs need:
+    /// where each rank's piece lies. ([foMPI] 2.2: a window whose pieces lie anywhere cannot do
+    /// with less than Omega(p).) Waits for all ranks: an allgather.
     ///
     /// # Errors
     /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`],
@@ -107,12 +113,13 @@ impl<'w, L: Link> World<'w, L> {
                 bytes,
                 unit,
             } = core.own;
-            // Not 0.
-            let model = (core.model as u32).saturating_add(1);
-            let kind = model.wrapping_shl(u16::BITS) | u32::from(core.id);
             let element = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
             let (offer, cells) = (sync.offer(), core.cells.get());
-            [kind, element, offer, cells, key.get(), base, bytes, unit]
+            let same = digest([core.model as u32, core.id.into(), element, offer, cells]);
+            let [low, high] = same_of(same);
+            let [bytes, more] = halves(bytes as u64);
+            let lines = base.checked_div(L::LINE).unwrap_or(0) as u32;
+            [low, high, key.get(), unit, lines, bytes, more, 0]
         };
         let note = |window: &Window<'w, T, L, S>, rank: Rank, place: &[u32]| {
             window.core.note(rank, place);
@@ -147,7 +154,9 @@ impl<'w, L: Link> World<'w, L> {
         };
         let base = whole.inside::<u8>(range.start, count)?;
         if !base.is_multiple_of(L::LINE) {
-            return Err(Error::BadBase { line: L::LINE });
+            return Err(Error::BadBase {
+                line: L::LINE as u32,
+            });
         }
         if claimed.get() {
             return Err(Error::MemoryInUse);
@@ -171,7 +180,7 @@ impl<'w, L: Link> World<'w, L> {
         };
         let piece = Piece {
             base,
-            bytes: count as u32, // it is inside of the memory
+            bytes: count,
             unit,
             ..whole
         };
@@ -197,7 +206,7 @@ impl<'w, L: Link> World<'w, L> {
 }
 
 impl<L> Core<'_, L> {
-    /// Where `rank` says that its piece lies: key, base, bytes, unit.
+    /// Where `rank` says that its piece lies: the words of a row of the table.
     fn note(&self, rank: Rank, place: &[u32]) {
         let Pieces::Table { words, .. } = self.pieces else {
             return;

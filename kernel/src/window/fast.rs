@@ -43,7 +43,7 @@ pub(crate) fn place<T, L: Link>(
     rank: Rank,
     index: usize,
     count: usize,
-) -> Option<(Key, u32)> {
+) -> Option<(Key, usize)> {
     if !matches!(core.pieces, Pieces::Same) || rank.get() >= core.world.size() {
         return None;
     }
@@ -69,6 +69,6 @@ pub(crate) fn step<L: Link>(core: &Core<'_, L>, rank: Rank, cell: u32, amo: Amo)
     // Where the machine keeps caches coherent, nothing has to come before the step, and it is done
     // when the call returns.
     let link = L::FAST.then(|| core.world.link())?;
-    let old = link.fast_amo(rank, core.cells, cell, amo, Width::Half)?;
+    let old = link.fast_amo(rank, core.cells, cell as usize, amo, Width::Half)?;
     Some(old as u32)
 }

@@ -97,7 +97,7 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
         let offset = self.window.offset(index, from.len())?;
         let core = &self.window.core;
         let (world, bytes): (_, &[u8]) = (core.world, bytemuck::cast_slice(from));
-        if core.is_exposed(core.lines(offset, bytes.len() as u32)) {
+        if core.is_exposed(core.lines(offset, bytes.len())) {
             return Err(Error::Exposed);
         }
         match core.model {

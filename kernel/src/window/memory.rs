@@ -17,7 +17,7 @@ use crate::{Error, Unfinished, World};
 pub struct Memory<'w, L> {
     world: &'w World<'w, L>,
     key: Key,
-    bytes: u32,
+    bytes: usize,
     /// It is in a window.
     claimed: Cell<bool>,
 }
@@ -45,9 +45,6 @@ impl<'w, L: Link> World<'w, L> {
     #[track_caller]
     pub fn reserve(&'w self, bytes: usize) -> Result<Memory<'w, L>, Error> {
         called!(self);
-        let bytes = u32::try_from(bytes).map_err(|_| Error::MemoryFull {
-            missing_bytes: u32::MAX,
-        })?;
         let key = self.link().allocate(bytes, Place::Own)?;
         if let Err(error) = self.zero(key, bytes) {
             self.link().withdraw(key);
@@ -65,7 +62,7 @@ impl<'w, L: Link> World<'w, L> {
 impl<'w, L: Link> Memory<'w, L> {
     /// How many bytes it has.
     pub fn len(&self) -> usize {
-        self.bytes as usize
+        self.bytes
     }
 
     /// True if it has none.
@@ -122,7 +119,7 @@ impl<'w, L: Link> Memory<'w, L> {
         Ok(())
     }
 
-    fn free_part<T>(&self, offset: usize, count: usize) -> Result<u32, Error> {
+    fn free_part<T>(&self, offset: usize, count: usize) -> Result<usize, Error> {
         if self.claimed.get() {
             return Err(Error::MemoryInUse);
         }

@@ -67,7 +67,7 @@ use flagpost_link::{Link, Rank};
 use crate::{Error, World, epoch::EpochSlots};
 
 pub(crate) use self::core::{Core, Lines, Piece, Pieces, cell};
-pub(crate) use allocate::bit;
+pub(crate) use allocate::{bit, digest};
 pub use dynamic::{Attached, Displacement, DynamicOptions, DynamicWindow, Validation};
 pub use local::Local;
 pub use memory::Memory;
@@ -127,7 +127,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// # Errors
     /// [`Error::NoSuchRank`].
     pub fn bytes_of(&self, rank: Rank) -> Result<usize, Error> {
-        Ok(self.core.piece(rank)?.bytes as usize)
+        Ok(self.core.piece(rank)?.bytes)
     }
 
     /// Displacement unit of `rank`: bytes from one index of its piece to the next. The size of an
@@ -173,7 +173,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     }
 
     /// Byte offset of `count` elements of this rank's piece from `index` on.
-    pub(crate) fn offset(&self, index: usize, count: usize) -> Result<u32, Error> {
+    pub(crate) fn offset(&self, index: usize, count: usize) -> Result<usize, Error> {
         self.core.offset::<T>(index, count)
     }
 
@@ -188,11 +188,11 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         // Both: each element at its index, and all of them as one access, which lie one after the
         // other.
         let last = match range.end.checked_sub(1) {
-            Some(last) if count > 0 => self.offset(last, 1)?.saturating_add(size_of::<T>() as u32),
+            Some(last) if count > 0 => self.offset(last, 1)?.saturating_add(size_of::<T>()),
             _ => 0,
         };
         let start = self.offset(range.start, 0)?;
-        let together = u32::try_from(count.saturating_mul(size_of::<T>())).unwrap_or(u32::MAX);
+        let together = count.saturating_mul(size_of::<T>());
         let bytes = last.saturating_sub(start).max(together);
         Ok(self.core.lines(start, bytes))
     }

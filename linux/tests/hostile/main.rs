@@ -102,7 +102,7 @@ impl<'m> Words<'m> {
         let range = range.split_once('-').expect("a range");
         let address = |digits| usize::from_str_radix(digits, 16).expect("an address");
         let (start, end) = (address(range.0), address(range.1));
-        let (ranks, region) = (machine.cores(), machine.memory_size() / 4);
+        let (ranks, region) = (machine.cores(), machine.memory_size() as u32 / 4);
         let words = (end - start) as u32 / 4;
         Self {
             start,

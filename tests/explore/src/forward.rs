@@ -17,7 +17,7 @@ macro_rules! forward {
                 @calls Topology $field []
                 cores() -> u16;
                 core() -> ::flagpost_hal::CoreId;
-                memory_size() -> u32;
+                memory_size() -> usize;
                 called(place: &'static ::core::panic::Location<'static>);
             }
 
@@ -63,7 +63,7 @@ macro_rules! forward {
     };
     (@impl MessageBuffer $machine:ty, $field:tt $before:tt) => {
         impl ::flagpost_hal::MessageBuffer for $machine {
-            $crate::forward! { @calls MessageBuffer $field $before message_buffer_size() -> u32; }
+            $crate::forward! { @calls MessageBuffer $field $before message_buffer_size() -> usize; }
         }
     };
     (@impl Clock $machine:ty, $field:tt $before:tt) => {

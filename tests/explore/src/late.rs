@@ -132,8 +132,8 @@ impl Bytes {
         Self { at, bytes }
     }
 
-    fn end(&self) -> u32 {
-        self.at.offset + self.bytes.len() as u32
+    fn end(&self) -> usize {
+        self.at.offset + self.bytes.len()
     }
 
     /// Whether some lie in both.
@@ -149,7 +149,7 @@ impl Bytes {
         if self.meets(from) {
             for (offset, to) in (self.at.offset..).zip(&mut self.bytes) {
                 let place = offset.checked_sub(from.at.offset);
-                if let Some(&from) = place.and_then(|place| from.bytes.get(place as usize)) {
+                if let Some(&from) = place.and_then(|place| from.bytes.get(place)) {
                     changed |= *to != from;
                     *to = from;
                 }
@@ -219,7 +219,7 @@ thread_local! {
 
 /// A call, as one number.
 fn number(kind: u8, at: Address, value: u32) -> u64 {
-    let place = u64::from(at.offset) << 16 | u64::from(at.region.owner.get());
+    let place = (at.offset as u64) << 16 | u64::from(at.region.owner.get());
     mix(mix(place ^ u64::from(kind) << 56) ^ u64::from(value))
 }
 

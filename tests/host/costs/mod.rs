@@ -28,7 +28,7 @@ type Words<'w, L = Mapped<SimCore>> = Window<'w, u32, L>;
 type Count = fn(&Counters) -> u64;
 
 /// Words of a line.
-const WORDS: usize = <Mapped<SimCore> as Link>::LINE as usize / 4;
+const WORDS: usize = <Mapped<SimCore> as Link>::LINE / 4;
 
 /// Words of a window: 8 lines.
 const LINES: usize = 8 * WORDS;

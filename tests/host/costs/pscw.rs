@@ -215,8 +215,9 @@ fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
         let begin = world.link().allocate(1, Place::Symmetric)?;
         S::run(&world, peers, None)?;
         let end = world.link().allocate(1, Place::Symmetric)?;
-        let line = <Mapped<SimCore> as Link>::LINE;
-        sizes.set([words, end.get() - begin.get() - 2 * line]);
+        // Keys count lines.
+        let lines = end.get() - begin.get() - 2;
+        sizes.set([words, lines * <Mapped<SimCore> as Link>::LINE as u32]);
         Ok(())
     });
     report.assert_done();
@@ -228,7 +229,7 @@ const CELLS: u32 = 64;
 
 /// Rounded up to whole lines.
 fn lines(bytes: u32) -> u32 {
-    bytes.next_multiple_of(<Mapped<SimCore> as Link>::LINE)
+    bytes.next_multiple_of(<Mapped<SimCore> as Link>::LINE as u32)
 }
 
 /// What of a window does not depend on its strategy is the same on any number of ranks: nothing of

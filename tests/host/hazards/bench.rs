@@ -347,7 +347,7 @@ impl Acts {
 // ---- What programs are made of ----
 
 /// The byte at `offset` of core `owner`'s memory.
-pub fn at(owner: u16, offset: u32) -> Address {
+pub fn at(owner: u16, offset: usize) -> Address {
     Region::memory(CoreId::new(owner)).at(offset)
 }
 

@@ -121,7 +121,7 @@ fn wait_within(core: &Core, at: Address, value: u32) -> bool {
 /// Core 0 completes at targets 1 and 2, once each has posted; core 2 puts to core 1 and completes
 /// there too. Remedy: a completion that was late goes on where it stopped.
 fn told_twice(core: &Core, remedy: bool) -> Outcome {
-    let posted = |target| at(0, 4 * u32::from(target));
+    let posted = |target| at(0, 4 * usize::from(target));
     let (data, counter) = (at(1, 0), |target| at(target, 8));
     let complete = |target| core.atomic_u32(counter(target), Amo::Add(u32::MAX));
     clear(core);

@@ -187,11 +187,11 @@ pub fn merged(core: &Core, invalidates: u8) -> Outcome {
 
 /// Cores 0 and 1 put a word each, through their caches. Remedy: each into a line of its own.
 fn one_line(core: &Core, remedy: bool) -> Outcome {
-    let data = |rank| at(2, if remedy { 8 * rank } else { 4 * rank });
-    let done = |rank| at(2, 16 + 4 * rank);
+    let data = |rank: usize| at(2, if remedy { 8 * rank } else { 4 * rank });
+    let done = |rank: usize| at(2, 16 + 4 * rank);
     start(core);
     if me(core) < 2 {
-        let rank = u32::from(me(core));
+        let rank = usize::from(me(core));
         write(core, data(rank), 7);
         core.write_back(&line(data(rank)));
         core.drain();
@@ -211,7 +211,7 @@ fn one_line(core: &Core, remedy: bool) -> Outcome {
 /// Core 0 puts words 1 and 2, the tail of one line and the head of the next; core 1 stores to words
 /// 0 and 3 meanwhile. Remedy: what does not fill a line goes past the cache.
 fn head_and_tail(core: &Core, remedy: bool) -> Outcome {
-    let (word, done) = (|number: u32| at(1, 4 * number), at(1, 16));
+    let (word, done) = (|number: usize| at(1, 4 * number), at(1, 16));
     start(core);
     if me(core) == 0 {
         for number in [1, 2] {

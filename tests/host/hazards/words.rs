@@ -140,8 +140,8 @@ fn cached_vector_believed(core: &Core, remedy: bool) -> Outcome {
 }
 
 /// Core 1's entry: a payload of two words, and its flag in another line.
-const PAYLOAD: u32 = 0;
-const FLAG: u32 = 8;
+const PAYLOAD: usize = 0;
+const FLAG: usize = 8;
 
 /// Core 0 stores an entry of core 1, payload first.
 fn produce(core: &Core, number: u32, drain: bool) {

@@ -21,9 +21,9 @@ impl<L: Link> Link for Recorded<'_, L> {
     type Word = L::Word;
 
     const SLOTS: u32 = L::SLOTS;
-    const LINE: u32 = L::LINE;
-    const UPDATE: u32 = L::UPDATE;
-    const UPDATE_SMALL: u32 = L::UPDATE_SMALL;
+    const LINE: usize = L::LINE;
+    const UPDATE: usize = L::UPDATE;
+    const UPDATE_SMALL: usize = L::UPDATE_SMALL;
     const DIRECT: bool = L::DIRECT;
     const PASSIVE: bool = L::PASSIVE;
 
@@ -37,7 +37,7 @@ impl<L: Link> Link for Recorded<'_, L> {
 }
 
 impl<L: Link> LocalMemory for Recorded<'_, L> {
-    fn allocate(&self, bytes: u32, place: Place) -> Result<Key, Refusal> {
+    fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal> {
         self.link.allocate(bytes, place)
     }
 
@@ -53,23 +53,23 @@ impl<L: Link> LocalMemory for Recorded<'_, L> {
         self.link.renew_slots(first, count)
     }
 
-    fn scratch(&self) -> (Key, u32) {
+    fn scratch(&self) -> (Key, usize) {
         self.link.scratch()
     }
 
-    fn read_local(&self, key: Key, offset: u32, into: &mut [u8]) -> Result<(), Refusal> {
+    fn read_local(&self, key: Key, offset: usize, into: &mut [u8]) -> Result<(), Refusal> {
         self.link.read_local(key, offset, into)
     }
 
-    fn write_local(&self, key: Key, offset: u32, from: &[u8]) -> Result<(), Refusal> {
+    fn write_local(&self, key: Key, offset: usize, from: &[u8]) -> Result<(), Refusal> {
         self.link.write_local(key, offset, from)
     }
 
-    fn publish(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+    fn publish(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
         self.link.publish(key, offset, bytes)
     }
 
-    fn refresh(&self, key: Key, offset: u32, bytes: u32) -> Result<(), Refusal> {
+    fn refresh(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
         self.link.refresh(key, offset, bytes)
     }
 }
@@ -79,7 +79,7 @@ impl<L: Link> Access for Recorded<'_, L> {
         self.link.connect(to)
     }
 
-    fn put(&self, to: Rank, key: Key, offset: u32, data: &[u8]) -> Result<(), Refusal> {
+    fn put(&self, to: Rank, key: Key, offset: usize, data: &[u8]) -> Result<(), Refusal> {
         self.link.put(to, key, offset, data)
     }
 
@@ -87,7 +87,7 @@ impl<L: Link> Access for Recorded<'_, L> {
         &self,
         from: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         into: &mut [u8],
         op: &Op,
     ) -> Result<(), Refusal> {
@@ -98,7 +98,7 @@ impl<L: Link> Access for Recorded<'_, L> {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         amo: Amo,
         width: Width,
         op: &Op,
@@ -110,7 +110,7 @@ impl<L: Link> Access for Recorded<'_, L> {
         &self,
         to: Rank,
         key: Key,
-        offset: u32,
+        offset: usize,
         len: usize,
         change: &mut dyn FnMut(&mut [u8]),
         op: &Op,
@@ -131,7 +131,7 @@ impl<L: Link> Telling for Recorded<'_, L> {
     fn put_immediate(
         &self,
         to: Rank,
-        (key, offset): (Key, u32),
+        (key, offset): (Key, usize),
         data: &[u8],
         immediate: u32,
         inline: bool,
@@ -152,7 +152,7 @@ impl<L: Link> Telling for Recorded<'_, L> {
     fn watch<W: Word>(
         &self,
         key: Key,
-        offset: u32,
+        offset: usize,
         arrived: impl Fn(W) -> bool,
         op: &Op,
     ) -> Result<Option<W>, Refusal> {

@@ -47,15 +47,15 @@ impl Fabric for Tap {
         self.nic.cores()
     }
 
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         self.nic.memory_size()
     }
 
-    fn read(&self, at: u32, into: &mut [u8]) {
+    fn read(&self, at: usize, into: &mut [u8]) {
         self.nic.read(at, into);
     }
 
-    fn write(&self, at: u32, from: &[u8]) {
+    fn write(&self, at: usize, from: &[u8]) {
         self.nic.write(at, from);
     }
 

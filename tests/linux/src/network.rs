@@ -88,7 +88,7 @@ fn one(
     let line: Vec<u8> = (0..32)
         .map(|at| garbage.rotate_left(at) as u8 | 1)
         .collect();
-    network.write(0, &line.repeat(network.memory_size() as usize / line.len()));
+    network.write(0, &line.repeat(network.memory_size() / line.len()));
     let mut arena = vec![garbage; Context::<OverFabric>::arena_words(network.cores())];
     network.meet()?;
     let start = Instant::now();

@@ -153,7 +153,7 @@ where
     let line: Vec<u8> = (0..32)
         .map(|at| garbage.rotate_left(at) as u8 | 1)
         .collect();
-    let bytes = line.repeat(linux.memory_size() as usize / line.len());
+    let bytes = line.repeat(linux.memory_size() / line.len());
     linux.store_bytes(Region::memory(rank).at(0), &bytes);
     linux.settle();
     let mut arena = vec![garbage; Context::<P>::arena_words(linux.cores())];

@@ -12,33 +12,33 @@ pub(crate) struct Unknown<const COHERENT: bool>;
 
 impl<const COHERENT: bool> UncachedMemory for Unknown<COHERENT> {
     fn load_u8(&self, at: Address) -> u8 {
-        unknown(at.offset, 0) as u8
+        unknown(at.offset as u32, 0) as u8
     }
 
     fn store_u8(&self, at: Address, value: u8) {
-        unknown(at.offset, value.into());
+        unknown(at.offset as u32, value.into());
     }
 
     fn load_u32(&self, at: Address) -> u32 {
-        unknown(at.offset, 1) as u32
+        unknown(at.offset as u32, 1) as u32
     }
 
     fn store_u32(&self, at: Address, value: u32) {
-        unknown(at.offset, value);
+        unknown(at.offset as u32, value);
     }
 
     fn store_bytes(&self, at: Address, from: &[u8]) {
-        bytes(from.as_ptr(), from.len(), at.offset);
+        bytes(from.as_ptr(), from.len(), at.offset as u32);
     }
 }
 
 impl<const COHERENT: bool> CachedMemory for Unknown<COHERENT> {
     fn read(&self, at: Address, into: &mut [u8]) {
-        bytes(into.as_ptr(), into.len(), at.offset);
+        bytes(into.as_ptr(), into.len(), at.offset as u32);
     }
 
     fn write(&self, at: Address, from: &[u8]) {
-        bytes(from.as_ptr(), from.len(), at.offset);
+        bytes(from.as_ptr(), from.len(), at.offset as u32);
     }
 }
 
@@ -49,7 +49,7 @@ unsafe impl<const COHERENT: bool> Coherence for Unknown<COHERENT> {
 
     fn write_back(&self, spans: &[Lines]) {
         for lines in spans {
-            unknown(lines.start(), lines.end());
+            unknown(lines.start() as u32, lines.end() as u32);
         }
     }
 
@@ -77,8 +77,8 @@ impl<const COHERENT: bool> TestAndSet for Unknown<COHERENT> {
 }
 
 impl<const COHERENT: bool> MessageBuffer for Unknown<COHERENT> {
-    fn message_buffer_size(&self) -> u32 {
-        unknown(0, 6) as u32
+    fn message_buffer_size(&self) -> usize {
+        unknown(0, 6) as usize
     }
 }
 
@@ -91,8 +91,8 @@ impl<const COHERENT: bool> Topology for Unknown<COHERENT> {
         CoreId::new(unknown(0, 8) as u16)
     }
 
-    fn memory_size(&self) -> u32 {
-        unknown(0, 9) as u32
+    fn memory_size(&self) -> usize {
+        unknown(0, 9) as usize
     }
 }
 
@@ -109,7 +109,7 @@ impl<const COHERENT: bool> Clock for Unknown<COHERENT> {
 impl<const COHERENT: bool> Relax for Unknown<COHERENT> {
     fn relax(&self, watched: &[Watch]) {
         for watch in watched {
-            unknown(watch.at.offset, watch.seen);
+            unknown(watch.at.offset as u32, watch.seen);
         }
     }
 }
@@ -120,7 +120,7 @@ impl NativeAtomics for Unknown<false> {
     type Word = u32;
 
     fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {
-        unknown(at.offset, 14) as u32
+        unknown(at.offset as u32, 14) as u32
     }
 }
 
@@ -128,10 +128,10 @@ impl NativeAtomics for Unknown<true> {
     type Word = u64;
 
     fn atomic_u32(&self, at: Address, _: Amo<u32>) -> u32 {
-        unknown(at.offset, 14) as u32
+        unknown(at.offset as u32, 14) as u32
     }
 
     fn atomic_u64(&self, at: Address, _: Amo<u64>) -> u64 {
-        unknown(at.offset, 15)
+        unknown(at.offset as u32, 15)
     }
 }

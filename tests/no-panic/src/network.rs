@@ -43,23 +43,23 @@ impl Fabric for Net {
         unknown(0, 21) as u16
     }
 
-    fn memory_size(&self) -> u32 {
-        unknown(0, 22) as u32
+    fn memory_size(&self) -> usize {
+        unknown(0, 22) as usize
     }
 
     fn orders_puts(&self) -> bool {
         unknown(0, 23) != 0
     }
 
-    fn read(&self, at: u32, into: &mut [u8]) {
-        bytes(into.as_ptr(), into.len(), at);
+    fn read(&self, at: usize, into: &mut [u8]) {
+        bytes(into.as_ptr(), into.len(), at as u32);
     }
 
-    fn write(&self, at: u32, from: &[u8]) {
-        bytes(from.as_ptr(), from.len(), at);
+    fn write(&self, at: usize, from: &[u8]) {
+        bytes(from.as_ptr(), from.len(), at as u32);
     }
 
-    fn load(&self, from: CoreId, at: u32, into: &mut [u8]) -> bool {
+    fn load(&self, from: CoreId, at: usize, into: &mut [u8]) -> bool {
         self.read(at, into);
         unknown(from.get().into(), 24) != 0
     }
@@ -101,7 +101,7 @@ impl Fabric for Net {
 
     fn relax(&self, watched: &[Watched]) {
         for watch in watched {
-            unknown(watch.at, watch.seen);
+            unknown(watch.at as u32, watch.seen);
         }
     }
 

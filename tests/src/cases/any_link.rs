@@ -129,7 +129,7 @@ pub(super) fn long_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const LEN: usize = 700;
     let (link, size) = (world.link(), world.size());
     let (next, me) = (world.rank().next(size), world.rank());
-    let key = link.allocate(LEN as u32, Place::Symmetric)?;
+    let key = link.allocate(LEN, Place::Symmetric)?;
     let byte = |of: Rank, at: usize| (at as u8).wrapping_mul(7).wrapping_add(of.get() as u8);
     let own: [u8; LEN] = core::array::from_fn(|at| byte(me, at));
     insist(link, || link.put(me, key, 0, &own))?;
@@ -138,7 +138,7 @@ pub(super) fn long_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     insist(link, || link.get(next, key, 0, &mut [], &op))?;
     for start in [0, 3, 500] {
         let part = seen.get_mut(start..).unwrap_or(&mut []);
-        insist(link, || link.get(next, key, start as u32, part, &op))?;
+        insist(link, || link.get(next, key, start, part, &op))?;
     }
     let same = (0..LEN).all(|at| seen.get(at) == Some(&byte(next, at)));
     check("bytes", same, true)?;
@@ -171,7 +171,7 @@ pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 /// Loops of the user's own that look at a peer's and at own memory in every way there is, after
 /// waits and beside polls of the kernel that note other words: none sleeps on those.
 pub(super) fn own_loops<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    const WAYS: u32 = 4;
+    const WAYS: usize = 4;
     let (link, me) = (world.link(), world.rank());
     let key = link.allocate(64, Place::Symmetric)?;
     let slots = link.allocate_slots(Slots::Count(1))?;
@@ -193,7 +193,7 @@ pub(super) fn own_loops<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         insist(link, || link.signal(last, slots, 1))?;
         for way in 0..WAYS {
             // The loop is under way: it has looked at least once.
-            while !link.reached(slots, way + 1)? {
+            while !link.reached(slots, way as u32 + 1)? {
                 link.relax();
             }
             let add = Amo::Add(1);
@@ -227,7 +227,7 @@ pub(super) fn own_loops<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
                 break;
             }
             if !told {
-                insist(link, || link.signal(FIRST, slots, way + 1))?;
+                insist(link, || link.signal(FIRST, slots, way as u32 + 1))?;
                 told = true;
             }
             // Noted, and never comes.

@@ -30,7 +30,7 @@ fn roots(size: u16) -> impl Iterator<Item = Rank> {
 
 /// Elements of the shortest and the longest calls, and of one more than a chunk.
 fn lengths<L: Link>(world: &World<'_, L>) -> [usize; 5] {
-    let chunk = world.link().scratch().1 as usize / size_of::<u32>();
+    let chunk = world.link().scratch().1 / size_of::<u32>();
     let round = chunk / (u32::BITS - u32::from(world.size() - 1).leading_zeros()).max(1) as usize;
     [0, 1, chunk.min(MOST - 1) + 1, round.min(MOST - 1) + 1, MOST]
 }

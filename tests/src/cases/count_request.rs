@@ -23,7 +23,7 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     // Two words of a line, and one of another.
-    let words = (L::LINE / 4).max(2) as usize;
+    let words = (L::LINE / 4).max(2);
     let mut window = world.allocate::<u32>(2 * words)?;
     window.set_num_notify(1)?;
     let local = window.local();

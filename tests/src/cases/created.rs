@@ -25,7 +25,7 @@ const HUGE: usize = 1 << 30;
 /// How many bytes could be had at once.
 pub(super) fn largest<L: Link>(world: &World<'_, L>) -> Result<usize, Failure> {
     match world.reserve(HUGE) {
-        Err(Error::MemoryFull { missing_bytes }) => Ok(HUGE - missing_bytes as usize),
+        Err(Error::MemoryFull { missing_bytes }) => Ok(HUGE - missing_bytes),
         Err(other) => Err(other.into()),
         Ok(_) => Err(NO_ERROR),
     }
@@ -39,7 +39,7 @@ pub(super) fn dirty<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u8>(BYTES)?;
     window.local().copy_in(0, &[9; BYTES])?;
     window.free()?;
-    let key = link.allocate(BYTES as u32, Place::Symmetric)?;
+    let key = link.allocate(BYTES, Place::Symmetric)?;
     world.barrier()?;
     raw(world, || link.put(next, key, 0, &[next.get() as u8; BYTES]))?;
     for _ in 0..4 {
@@ -152,7 +152,7 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         match world.reserve(bytes) {
             Ok(memory) => *block = Some(memory),
             Err(Error::MemoryFull { missing_bytes }) => {
-                missing = missing_bytes as usize;
+                missing = missing_bytes;
                 break;
             }
             Err(other) => return Err(other.into()),
@@ -160,7 +160,7 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     }
     check("missing", (1..=bytes).contains(&missing), true)?;
     let full = Error::MemoryFull {
-        missing_bytes: missing as u32,
+        missing_bytes: missing,
     };
     refuses("still full", world.reserve(bytes), full)?;
     let rest = world.reserve(bytes - missing)?;
@@ -180,7 +180,7 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// What rank `of` offers: base, bytes and displacement unit.
 fn offer<L: Link>(of: Rank) -> (usize, usize, usize) {
     let number = usize::from(of.get());
-    let base = L::LINE as usize * (number % 3);
+    let base = L::LINE * (number % 3);
     (base, 48 + 24 * (number % 4), [4, 8, 12][(number + 1) % 3])
 }
 
@@ -189,7 +189,7 @@ fn offer<L: Link>(of: Rank) -> (usize, usize, usize) {
 pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
-    let memory = world.reserve(2 * L::LINE as usize + 48 + 24 * 3 + 5)?;
+    let memory = world.reserve(2 * L::LINE + 48 + 24 * 3 + 5)?;
     let (base, bytes, unit) = offer::<L>(me);
     let mine = 1000 + u32::from(me.get());
     memory.write(base, &[mine, mine + 1])?;
@@ -240,7 +240,7 @@ pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result<(), Fail
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     // Words of lines of their own: matched, the owner's, not matched.
-    let line = (L::LINE as usize / 4).max(4);
+    let line = (L::LINE / 4).max(4);
     let (matched, own, unmatched) = (1, line + 1, 2 * line + 1);
     let bytes = 4 * 3 * line;
     let memory = world.reserve(bytes)?;
@@ -321,7 +321,7 @@ pub(super) fn released<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let memory = world.reserve(BYTES)?;
     memory.write(0, &[9_u8; BYTES])?;
     memory.release()?;
-    let key = link.allocate(BYTES as u32, Place::Own)?;
+    let key = link.allocate(BYTES, Place::Own)?;
     raw(world, || link.put(me, key, 0, &[5; BYTES]))?;
     for _ in 0..4 {
         world.barrier()?;
@@ -340,7 +340,9 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
     let memory = world.reserve(100)?;
     let room = largest(world)?;
     let create = |range, unit| world.create::<u32>(&memory, range, unit);
-    let bad_base = Error::BadBase { line: L::LINE };
+    let bad_base = Error::BadBase {
+        line: L::LINE as u32,
+    };
     refuses("unit 0", create(0..8, 0), Error::UnitZero)?;
     if L::LINE > 4 {
         refuses("inside of a line", create(4..8, 4), bad_base)?;
@@ -444,7 +446,7 @@ pub(super) fn shared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Where the words of a small window begin: in another line at each rank.
 fn small_base<L: Link>(of: Rank) -> usize {
-    L::LINE as usize * of.index()
+    L::LINE * of.index()
 }
 
 /// Memory for it.
@@ -510,7 +512,7 @@ const LEN: usize = 16;
 /// as large as the largest.
 fn laid_out<L: Link>(of: Rank) -> (core::ops::Range<usize>, usize) {
     let odd = usize::from(of.get() % 2);
-    let base = 256_usize.next_multiple_of(L::LINE as usize) * (1 + odd);
+    let base = 256_usize.next_multiple_of(L::LINE) * (1 + odd);
     let unit = [4, 12][odd];
     (base..base + (LEN - 1) * unit + 4, unit)
 }

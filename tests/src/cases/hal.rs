@@ -45,14 +45,7 @@ pub(super) fn bulk<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
     let world = join(context)?;
     let target = neighbour(&machine);
     // Lengths and alignments around words and lines; the bytes beside must stay.
-    for (start, len) in [
-        (0_u32, 1_usize),
-        (3, 2),
-        (5, 40),
-        (31, 2),
-        (32, 64),
-        (1, 95),
-    ] {
+    for (start, len) in [(0, 1), (3, 2), (5, 40), (31, 2), (32, 64), (1, 95)] {
         let at = scratch(&machine, target);
         for offset in 0..128 {
             machine.store_u8(at.plus(offset), 0xEE);
@@ -68,10 +61,10 @@ pub(super) fn bulk<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
         let own = scratch(&machine, machine.core());
         let mut seen = [0_u8; 128];
         machine.load_bytes(own, &mut seen);
-        for (offset, byte) in (0_u32..).zip(seen) {
-            let inside = offset >= start && offset - start < len as u32;
+        for (offset, byte) in (0_usize..).zip(seen) {
+            let inside = offset >= start && offset - start < len;
             let expected = if inside { offset - start + 1 } else { 0xEE };
-            check("bulk store", byte, expected)?;
+            check("bulk store", byte, expected as u64)?;
         }
         world.barrier()?;
     }
@@ -86,7 +79,7 @@ pub(super) fn own_stores<P: MachinePlatform>(context: &mut Context<'_, P>) -> Re
     let world = join(context)?;
     // Own bytes, and others of the neighbour's.
     let own = scratch(&machine, machine.core());
-    let theirs = scratch(&machine, neighbour(&machine)).plus(BYTES as u32);
+    let theirs = scratch(&machine, neighbour(&machine)).plus(BYTES);
     let mut value = 0;
     for at in [own, theirs] {
         for (start, len) in [
@@ -106,10 +99,10 @@ pub(super) fn own_stores<P: MachinePlatform>(context: &mut Context<'_, P>) -> Re
                 machine.store_bytes(at, &[0; BYTES]);
                 machine.drain();
                 value += 1;
-                machine.store_bytes(at.plus(start as u32), [value; 32].get(..len).unwrap_or(&[]));
+                machine.store_bytes(at.plus(start), [value; 32].get(..len).unwrap_or(&[]));
                 let mut seen = [0; BYTES];
                 let seen = seen.get_mut(from..to).unwrap_or_default();
-                machine.load_bytes(at.plus(from as u32), seen);
+                machine.load_bytes(at.plus(from), seen);
                 for (offset, byte) in (from..).zip(seen) {
                     let inside = (start..end).contains(&offset);
                     check("own store", *byte, if inside { value } else { 0 })?;

@@ -22,9 +22,10 @@ pub(super) fn last_byte<P: MachinePlatform>(context: &mut Context<'_, P>) -> Res
     let world = join(context)?;
     let (link, me) = (world.link(), world.rank());
     let next = me.next(world.size());
-    let start = link.allocate(0, Place::Symmetric)?;
-    link.withdraw(start);
-    let rest = size - start.get();
+    let rest = match link.allocate(usize::MAX, Place::Symmetric) {
+        Err(Refusal::NoMemory { missing }) => usize::MAX - missing,
+        _ => 0,
+    };
     let missing = Refusal::NoMemory { missing: 1 };
     check(
         "too much",
@@ -32,10 +33,7 @@ pub(super) fn last_byte<P: MachinePlatform>(context: &mut Context<'_, P>) -> Res
         true,
     )?;
     let key = link.allocate(rest, Place::Symmetric)?;
-    let beyond = Err(Refusal::OutOfRange {
-        end: u64::from(size) + 1,
-        size,
-    });
+    let beyond = Err(Refusal::OutOfRange { end: size + 1 });
     world.barrier()?;
     let edge = [(rest - 4, Ok(())), (rest - 3, beyond)];
     let mut word = [0; 4];

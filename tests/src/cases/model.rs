@@ -14,7 +14,7 @@ pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const EPOCHS: u64 = 3;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
-    let per_line = (L::LINE as usize).div_ceil(size_of::<u64>());
+    let per_line = L::LINE.div_ceil(size_of::<u64>());
     let window = world.allocate::<u64>(4 * per_line)?;
     let local = window.local();
     let (first, last) = (per_line, 3 * per_line - 1);

@@ -242,7 +242,7 @@ pub(super) fn order<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     // Words per line; the second line is the one that is put to, somewhere in the middle.
-    let words = (L::LINE / 4).max(1) as usize;
+    let words = (L::LINE / 4).max(1);
     let (line, put, elsewhere) = (words, words + words / 2, 3 * words);
     // Where a line is one word there is none beside it: the one before.
     let beside = if words > 1 { line } else { line - 1 };

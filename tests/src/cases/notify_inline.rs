@@ -341,7 +341,7 @@ pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
-    let line = L::LINE as usize;
+    let line = L::LINE;
     let window = world.allocate::<u8>(3 * line)?;
     let mut told = window.expect(0..line + 1, Tag(1))?.from(prev)?;
     let local = window.local();

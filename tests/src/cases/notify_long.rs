@@ -19,7 +19,7 @@ pub(super) const TARGET: Rank = Rank::new(1);
 /// becomes: slots, which are stored to past the cache, and before anybody is told.
 pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     /// What says in a slot's number that it lies in the message buffer.
-    const IN_BUFFER: u32 = 1 << 31;
+    const IN_BUFFER: usize = 1 << (usize::BITS - 1);
     const LEN: usize = 64;
     let link = world.link();
     let mut count = 1024;
@@ -44,7 +44,7 @@ pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         let slots = link.allocate_slots(Slots::Count(LEN as u32))?;
         world.barrier()?;
-        for index in 0..LEN as u32 {
+        for index in 0..LEN {
             check("new slot", link.reached(slots.plus(index), 1)?, false)?;
         }
         world.barrier()?;

@@ -91,6 +91,7 @@ pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
     let (me, late) = (machine.core().get(), Rank::new(1));
     let told = {
         let world = join(context)?;
+        let line = <P::Link as Link>::LINE; // What a key counts, where offsets have 64 bits.
         let key = world.link().allocate(4, Place::Symmetric)?;
         world.link().put(world.rank(), key, 0, &[0; 4])?;
         world.barrier()?;
@@ -101,7 +102,8 @@ pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
                 world.link().get(late, key, 0, &mut word, &Op::new())?;
             }
         }
-        Region::memory(CoreId::new(late.get())).at(key.get())
+        let unit = if usize::BITS > 32 { line } else { 1 };
+        Region::memory(CoreId::new(late.get())).at(key.get() as usize * unit)
     };
     if me == 0 {
         let link = P::link(&machine, second, None)?;

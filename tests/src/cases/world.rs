@@ -247,8 +247,8 @@ pub(super) fn groups<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (link, me, size) = (world.link(), world.rank(), world.size());
     let (key, bytes) = link.scratch();
-    let stride = bytes / u32::from(size);
-    let place = |rank: Rank| stride * u32::from(rank.get());
+    let stride = bytes / usize::from(size);
+    let place = |rank: Rank| stride * rank.index();
     for round in 1..=4_u32 {
         // To the rank furthest away in the barrier's rounds: it hears of us through others.
         let far = me.ahead(size - 1, size);

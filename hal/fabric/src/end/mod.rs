@@ -151,7 +151,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) source: Option<IpAddr>,
     /// See [`Asked::name`].
     pub(crate) name: &'a str,
-    pub(crate) memory: u32,
+    pub(crate) memory: usize,
     pub(crate) ranks: u16,
     pub(crate) helper: Option<Duration>,
 }
@@ -206,11 +206,11 @@ impl End {
             provider: wanted.provider,
             source: wanted.source,
             name: wanted.name,
-            memory: wanted.memory as usize,
+            memory: wanted.memory,
             threads: wanted.helper.is_some(),
         })?;
         let largest = ways.puts().endpoint().max_msg_size;
-        if largest < wanted.memory as usize {
+        if largest < wanted.memory {
             let (provider, memory) = (ways.all.provider(), wanted.memory);
             return Err(format!(
                 "{provider} moves {largest} bytes at a time, less than the {memory} bytes of memory"
@@ -233,7 +233,7 @@ impl End {
 
         let local = FI_READ | FI_WRITE;
         let all = local | FI_REMOTE_READ | FI_REMOTE_WRITE;
-        let (start, len) = (memory.start(), memory.len() as usize);
+        let (start, len) = (memory.start(), memory.len());
         // SAFETY: the memory is there until the registration is closed (E3, M1), and bears changes
         // (M2).
         let region = unsafe { domain.register(&first.endpoint, start, len, all)? };
@@ -279,6 +279,11 @@ impl End {
 
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// [`Memory::zero`], where the provider does not hold the pages.
+    pub(crate) fn zero(&self, at: usize, len: usize) -> bool {
+        self.domain.mode & FI_MR_ALLOCATED == 0 && self.memory.zero(at, len)
     }
 
     pub(crate) fn abilities(&self) -> Abilities {
@@ -340,7 +345,7 @@ impl End {
             key: self.region.key(),
             base: if virtual_addresses { place.start } else { 0 },
             place,
-            ordered: self.ways.puts().orders_puts(self.memory.len() as usize),
+            ordered: self.ways.puts().orders_puts(self.memory.len()),
         })
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Put<'a> {
     pub(crate) id: u32,
     pub(crate) to: usize,
     /// Where, in its memory.
-    pub(crate) at: u32,
+    pub(crate) at: usize,
     pub(crate) data: &'a [u8],
     /// Arrives after the data.
     pub(crate) told: Option<u64>,
@@ -40,7 +40,7 @@ impl End {
     pub(crate) fn send(
         &self,
         to: usize,
-        at: u32,
+        at: usize,
         data: &[u8],
         told: Option<u64>,
     ) -> Result<(), SendQueueFull> {
@@ -70,7 +70,7 @@ impl End {
     /// # Panics
     /// As [`Attached::write`](crate::attach::Attached::write).
     #[cold]
-    fn store(&self, peer: &Peer, at: u32, data: &[u8]) -> bool {
+    fn store(&self, peer: &Peer, at: usize, data: &[u8]) -> bool {
         let stored = peer.attached().is_some_and(|peer| peer.write(at, data));
         self.copies.set(self.copies.get() + u64::from(stored));
         stored
@@ -80,7 +80,7 @@ impl End {
     ///
     /// # Panics
     /// As [`Attached::read`](crate::attach::Attached::read).
-    pub(crate) fn load(&self, to: usize, at: u32, into: &mut [u8]) -> bool {
+    pub(crate) fn load(&self, to: usize, at: usize, into: &mut [u8]) -> bool {
         let attached = self.peer(to).attached();
         let loaded = attached.is_some_and(|peer| peer.read(at, into));
         self.copies.set(self.copies.get() + u64::from(loaded));
@@ -118,7 +118,7 @@ impl End {
             iov_len: put.data.len(),
         };
         let place = fi_rma_iov {
-            addr: peer.base + u64::from(put.at),
+            addr: peer.base + put.at as u64,
             len: put.data.len(),
             key: peer.key,
         };
@@ -161,13 +161,13 @@ impl End {
     fn inject(
         &self,
         peer: &Peer,
-        at: u32,
+        at: usize,
         data: &[u8],
         told: Option<u64>,
     ) -> Result<(), SendQueueFull> {
         let endpoint = self.first.endpoint.as_ptr();
         let (start, len) = (data.as_ptr().cast(), data.len());
-        let (address, at, key) = (peer.address, peer.base + u64::from(at), peer.key);
+        let (address, at, key) = (peer.address, peer.base + at as u64, peer.key);
         // M3: what was stored to own memory is seen by whatever does this.
         fence(Ordering::Release);
         // SAFETY: the endpoint is open. The data are not used after the call returns.
@@ -194,19 +194,19 @@ impl End {
         &self,
         id: u32,
         to: usize,
-        at: u32,
-        into: u32,
-        len: u32,
+        at: usize,
+        into: usize,
+        len: usize,
     ) -> Result<(), SendQueueFull> {
-        self.memory.inside(into, len as usize);
+        self.memory.inside(into, len);
         let peer = self.peer(to);
         if peer.lost.get() {
             self.fail(id);
             return Ok(());
         }
         let number = self.slots.take()?;
-        let staged = self.stage(number, len as usize, None)?;
-        let (endpoint, from) = (self.first.endpoint.as_ptr(), peer.base + u64::from(at));
+        let staged = self.stage(number, len, None)?;
+        let (endpoint, from) = (self.first.endpoint.as_ptr(), peer.base + at as u64);
         fence(Ordering::Release);
         // SAFETY: the endpoint is open. The staged bytes and the context live until the completion
         // is read (E2); nothing else uses the bytes before.
@@ -214,7 +214,7 @@ impl End {
             ((*(*endpoint).rma).read)(
                 endpoint,
                 staged.start,
-                len as usize,
+                len,
                 staged.desc,
                 peer.address,
                 from,
@@ -237,7 +237,7 @@ impl End {
         &self,
         id: u32,
         to: usize,
-        at: u32,
+        at: usize,
         amo: Amo,
     ) -> Result<(), SendQueueFull> {
         let peer = self.peer(to);
@@ -257,7 +257,7 @@ impl End {
         let port = self.second.as_ref().unwrap_or(&self.first);
         let endpoint = port.endpoint.as_ptr();
         let cell = fi_rma_ioc {
-            addr: peer.base + u64::from(at),
+            addr: peer.base + at as u64,
             count: 1,
             key: peer.key,
         };
@@ -432,7 +432,7 @@ impl End {
                 };
                 // SAFETY: libfabric has stored that many bytes there, and is done with them; nobody
                 // else uses them while this reference lives.
-                let bytes = unsafe { &*slice_from_raw_parts(start, len as usize) };
+                let bytes = unsafe { &*slice_from_raw_parts(start, len) };
                 self.memory.write(into, bytes);
                 0
             }

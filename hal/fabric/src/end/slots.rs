@@ -41,8 +41,8 @@ pub(super) enum Kind {
     Put,
     /// Its data go to own memory when they are here.
     Get {
-        into: u32,
-        len: u32,
+        into: usize,
+        len: usize,
     },
     Change,
 }

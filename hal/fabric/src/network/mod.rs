@@ -28,10 +28,10 @@ const ATTENDS: u32 = 16;
 /// Bytes behind each rank's memory, which nobody reads. A confirmed put without data stores
 /// something there: `shm` of libfabric 1.17 never completes a write of no bytes that is
 /// delivery-complete.
-const NOWHERE: u32 = 8;
+const NOWHERE: usize = 8;
 
 /// Bytes of memory that the probe uses.
-const PROBED: u32 = 32;
+const PROBED: usize = 32;
 
 /// How a rank opens its network.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct Options {
     /// one of its own, by chance.
     pub name: Option<String>,
     /// Bytes of registered memory: at least 32, and a multiple of 8. The same on all ranks.
-    pub memory: u32,
+    pub memory: usize,
     /// A thread keeps the network going while the rank computes, and rests this long between two
     /// looks. None: only calls do.
     pub helper: Option<Duration>,
@@ -303,7 +303,7 @@ impl Network {
         &self,
         id: u32,
         to: usize,
-        at: u32,
+        at: usize,
         data: &[u8],
         immediate: Option<u32>,
         confirmed: bool,
@@ -312,7 +312,7 @@ impl Network {
         let told = immediate.map(|immediate| self.told(to, immediate));
         let nowhere = data.is_empty() && (confirmed || !ordered);
         let (at, data) = match nowhere {
-            true => (self.memory_size(), &[0; NOWHERE as usize][..]),
+            true => (self.memory_size(), &[0; NOWHERE][..]),
             false => (at, data),
         };
         let put = Put {
@@ -342,7 +342,7 @@ impl Network {
     fn send(
         &self,
         to: usize,
-        at: u32,
+        at: usize,
         data: &[u8],
         immediate: Option<u32>,
     ) -> Result<(), SendQueueFull> {
@@ -366,7 +366,7 @@ impl Fabric for Network {
         self.0.ranks
     }
 
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         self.0.end.memory().len() - NOWHERE
     }
 
@@ -374,17 +374,21 @@ impl Fabric for Network {
         self.0.end.orders_puts()
     }
 
-    fn read(&self, at: u32, into: &mut [u8]) {
+    fn read(&self, at: usize, into: &mut [u8]) {
         self.attend();
         self.0.end.memory().read(at, into);
     }
 
-    fn write(&self, at: u32, from: &[u8]) {
+    fn write(&self, at: usize, from: &[u8]) {
         self.attend();
         self.0.end.memory().write(at, from);
     }
 
-    fn load(&self, from: CoreId, at: u32, into: &mut [u8]) -> bool {
+    fn zero(&self, at: usize, len: usize) -> bool {
+        self.0.end.zero(at, len)
+    }
+
+    fn load(&self, from: CoreId, at: usize, into: &mut [u8]) -> bool {
         // A rank may wait for what a peer stores in its own memory, by gets alone.
         self.attend();
         self.ask();

@@ -45,9 +45,9 @@ pub(super) fn lacks(end: &End) -> Option<&'static str> {
 impl Network {
     /// Does each kind of operation once, in own memory.
     pub(super) fn probe(&self) -> Result<(), OpenError> {
-        const PUT: u32 = 0;
-        const CELL: u32 = 8;
-        const COPY: u32 = 16;
+        const PUT: usize = 0;
+        const CELL: usize = 8;
+        const COPY: usize = 16;
         let own = CoreId::new(self.0.rank);
         let number = 0x0123_4567_89ab_cdef_u64;
         let data = number.to_le_bytes();
@@ -90,7 +90,7 @@ impl Network {
         if told != immediate.map(|immediate| (own, immediate)) {
             return Err(self.fails(&format!("an immediate arrived as {told:?}")));
         }
-        self.write(0, &[0; PROBED as usize]);
+        self.write(0, &[0; PROBED]);
         Ok(())
     }
 

@@ -83,7 +83,7 @@ fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
                     network,
                     at,
                     CoreId::new(0),
-                    put(at * 8, Some(at), false),
+                    put(at as usize * 8, Some(at), false),
                     &mut events,
                 );
             }
@@ -120,12 +120,11 @@ fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn large_puts_of_a_rank_that_has_ended_are_whole() {
-    const SIZE: u32 = 512 << 10;
+    const SIZE: usize = 512 << 10;
     on_each_provider(2, |network| {
         let gone = CoreId::new(1);
-        let puts = || {
-            (0..MEMORY / SIZE).map(|number| (number * SIZE, vec![number as u8 + 1; SIZE as usize]))
-        };
+        let puts =
+            || (0..MEMORY / SIZE).map(|number| (number * SIZE, vec![number as u8 + 1; SIZE]));
         network.meet().unwrap();
         if network.core() == gone {
             for (at, data) in puts() {
@@ -189,7 +188,7 @@ fn what_the_immediate_of_a_lost_rank_tells_of_is_whole() {
 }
 
 /// A put that nobody confirms.
-fn large(at: u32, data: &[u8], immediate: Option<u32>) -> Work<'_> {
+fn large(at: usize, data: &[u8], immediate: Option<u32>) -> Work<'_> {
     let confirmed = false;
     Work::Put {
         at,
@@ -200,7 +199,7 @@ fn large(at: u32, data: &[u8], immediate: Option<u32>) -> Work<'_> {
 }
 
 /// Whether own memory has `data` at `at`.
-fn has(network: &Network, at: u32, data: &[u8]) -> bool {
+fn has(network: &Network, at: usize, data: &[u8]) -> bool {
     let mut found = vec![0; data.len()];
     network.read(at, &mut found);
     found == data

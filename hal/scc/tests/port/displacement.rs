@@ -303,7 +303,7 @@ fn normal_pages_are_published_and_refreshed() {
     let own = Region::memory(CoreId::new(0));
     let mut seen = [0; 100];
     for round in 1..20_u8 {
-        let at = own.at(u32::from(round) * 40);
+        let at = own.at(usize::from(round) * 40);
         let lines = Lines::covering::<Scc<Core>>(at, 100);
         scc[0].read(at, &mut seen); // so that the stores hit, and stay
         scc[0].write(at, &[round; 100]);

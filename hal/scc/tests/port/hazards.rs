@@ -18,11 +18,11 @@ fn chip() -> Chip {
     Chip::new(Policy::PseudoLru)
 }
 
-fn own(core: u16, offset: u32) -> Address {
+fn own(core: u16, offset: usize) -> Address {
     Region::memory(CoreId::new(core)).at(offset)
 }
 
-fn buffer(core: u16, offset: u32) -> Address {
+fn buffer(core: u16, offset: usize) -> Address {
     Region::message_buffer(CoreId::new(core)).at(offset)
 }
 
@@ -30,7 +30,7 @@ fn physical(at: Address) -> Physical {
     MAP.physical(at, 4).unwrap()
 }
 
-fn lines(at: Address, len: u32) -> Lines {
+fn lines(at: Address, len: usize) -> Lines {
     Lines::covering::<Scc<Core>>(at, len)
 }
 
@@ -192,12 +192,12 @@ fn h4_the_dummy_line_is_reserved() {
     let scc = chip.scc(3, Mapping::default());
     let size = scc.message_buffer_size();
     assert_eq!(size, 8160);
-    let all = vec![0xAB; size as usize];
+    let all = vec![0xAB; size];
     scc.store_bytes(buffer(3, 0), &all);
     scc.drain();
     scc.store_bytes(own(1, 0), &[5; 5]);
     scc.drain();
-    let mut seen = vec![0; size as usize];
+    let mut seen = vec![0; size];
     chip.scc(4, Mapping::default())
         .load_bytes(buffer(3, 0), &mut seen);
     assert!(seen == all);
@@ -393,7 +393,7 @@ fn h9_lines_and_words_are_not_caught() {
                 for (scc, n) in writers.iter().zip(0..) {
                     scc.store_bytes(at.plus(32 * n), &[value << 4 | n as u8; 32]);
                     scc.drain();
-                    scc.store_u32(at.plus(128 + 4 * n), u32::from(value) << 4 | n);
+                    scc.store_u32(at.plus(128 + 4 * n), u32::from(value) << 4 | n as u32);
                     scc.store_u8(at.plus(160 + n), value << 4 | n as u8);
                 }
                 let reader = chip.scc(5, mapping);

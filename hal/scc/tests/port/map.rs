@@ -86,7 +86,7 @@ fn shared_memory_is_shared_out_in_each_controllers_slot() {
     let slots = [0x8000_0000, 0x8100_0000, 0x8200_0000, 0x8300_0000];
     for core in cores() {
         let slot = slots[usize::from(MAP.controller(core).0)];
-        let start = MAP.physical(Region::memory(core).at(0), MAP.memory_size());
+        let start = MAP.physical(Region::memory(core).at(0), MAP.memory_size() as usize);
         let expected = slot + MAP.index(core) * 0x15_5000;
         assert_eq!(start, Some(Physical::new(expected)));
         assert!(expected + MAP.memory_size() <= slot + 0x0100_0000);
@@ -104,7 +104,7 @@ fn nothing_outside_a_region_has_an_address() {
         assert!(MAP.physical(region.at(size), 0).is_some());
         assert!(MAP.physical(region.at(size - 4), 5).is_none());
         assert!(MAP.physical(region.at(size + 1), 0).is_none());
-        assert!(MAP.physical(region.at(4), u32::MAX).is_none());
+        assert!(MAP.physical(region.at(4), usize::MAX).is_none());
     }
     let nobody = Region::memory(CoreId::new(48));
     assert!(MAP.physical(nobody.at(0), 0).is_none());

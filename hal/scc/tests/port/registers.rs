@@ -16,7 +16,7 @@ fn chip() -> Chip {
     Chip::new(Policy::PseudoLru)
 }
 
-fn buffer(core: u16, offset: u32) -> Address {
+fn buffer(core: u16, offset: usize) -> Address {
     Region::message_buffer(CoreId::new(core)).at(offset)
 }
 

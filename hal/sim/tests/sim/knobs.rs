@@ -29,7 +29,7 @@ fn ask<T: Copy + Default>(caches: &str, program: impl Fn(&SimCore) -> T) -> T {
 }
 
 /// A line with zeros in memory, not cached.
-fn zeros(core: &SimCore, offset: u32) -> flagpost_hal::Address {
+fn zeros(core: &SimCore, offset: usize) -> flagpost_hal::Address {
     let data = at(0, offset);
     core.store_bytes(data, &[0; 32]);
     core.drain();

@@ -27,7 +27,7 @@ fn event(nic: &Nic) -> Event {
     }
 }
 
-fn put(at: u32, data: &[u8], immediate: Option<u32>) -> Work<'_> {
+fn put(at: usize, data: &[u8], immediate: Option<u32>) -> Work<'_> {
     Work::Put {
         at,
         data,
@@ -308,7 +308,7 @@ fn an_ordered_network_keeps_the_order_of_puts() {
         let nic = begin(&core);
         if core.core() == CoreId::new(0) {
             for number in 1..4_u8 {
-                let (at, data) = (32 * u32::from(number), &[number; 4]);
+                let (at, data) = (32 * usize::from(number), &[number; 4]);
                 let confirmed = number == 3;
                 let work = Work::Put {
                     at,
@@ -330,7 +330,7 @@ fn an_ordered_network_keeps_the_order_of_puts() {
             }
             for earlier in 1..=number {
                 let mut found = [0; 4];
-                nic.read(32 * u32::from(earlier), &mut found);
+                nic.read(32 * usize::from(earlier), &mut found);
                 if found != [earlier; 4] {
                     return Err("data are missing");
                 }

@@ -20,11 +20,11 @@ fn chip(cores: u16, seed: u64) -> Config {
     }
 }
 
-fn own(core: u16, offset: u32) -> Address {
+fn own(core: u16, offset: usize) -> Address {
     Region::memory(CoreId::new(core)).at(offset)
 }
 
-fn lines(at: Address, len: u32) -> Lines {
+fn lines(at: Address, len: usize) -> Lines {
     Lines::covering::<Port>(at, len)
 }
 

@@ -90,7 +90,7 @@ impl Topology for Lacking {
         self.core.core()
     }
 
-    fn memory_size(&self) -> u32 {
+    fn memory_size(&self) -> usize {
         self.core.memory_size()
     }
 }

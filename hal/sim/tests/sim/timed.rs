@@ -275,7 +275,7 @@ fn a_turn_loads_a_line_once_if_its_poller_does() {
     let seen = |line: bool, delay: u32| {
         let seen = Cell::new(0);
         run(scc(2), |core| {
-            let at = |number: u32| buffer(0).plus(4 * number);
+            let at = |number: u32| buffer(0).plus(4 * number as usize);
             if core.core() == CoreId::new(0) {
                 let load = || {
                     if line {

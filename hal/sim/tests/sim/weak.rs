@@ -131,7 +131,7 @@ fn one_word_is_coherent() {
 #[test]
 fn a_core_sees_its_own_late_stores() {
     every_seed_passes(blind(Profile::Weak), |core| {
-        let mine = at(1, 64 * u32::from(core.core().get()));
+        let mine = at(1, 64 * core.core().index());
         for n in 0..40 {
             core.store_u32(mine, n);
             check("own store", core.load_u32(mine), n)?;

@@ -77,7 +77,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     pub(crate) fn change_cell(
         &self,
         to: Rank,
-        place: u32,
+        place: usize,
         amo: Amo,
         width: Width,
     ) -> Result<u64, Refusal> {
@@ -133,15 +133,15 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     pub(crate) fn change_bytes(
         &self,
         to: Rank,
-        place: u32,
+        place: usize,
         len: usize,
         change: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), Refusal> {
         let region = self.base().region_of(to)?;
         let bad = Refusal::BadCell { offset: place };
         let start = place & (UPDATE.wrapping_sub(1));
-        let mut buffer = [0; UPDATE as usize];
-        let end = (start as usize).saturating_add(len);
+        let mut buffer = [0; UPDATE];
+        let end = start.saturating_add(len);
         if end > buffer.len() {
             return Err(bad);
         }
@@ -149,8 +149,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         point!(PLACE "D2 of `deferred`: a rank may poll these bytes":
             "mapped.cells.bytes.told", self.mail.before_telling(None)?);
         self.base().looked();
-        if W::Atomics::NATIVE && (place & 3).saturating_add(len as u32) <= 4 {
-            let (word, at) = (place & !3, (place & 3) as usize);
+        if W::Atomics::NATIVE && (place & 3).saturating_add(len) <= 4 {
+            let (word, at) = (place & !3, place & 3);
             let new = |old: u32| {
                 let mut bytes = old.to_le_bytes();
                 let range = at..at.saturating_add(len);
@@ -163,7 +163,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         }
         if W::Atomics::WIDE {
             // They lie between two multiples of 8: see `Link::UPDATE`.
-            let (long, at) = (place & !7, (place & 7) as usize);
+            let (long, at) = (place & !7, place & 7);
             let range = at..at.saturating_add(len);
             if range.end > 8 {
                 return Err(bad);
@@ -193,7 +193,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     pub(crate) fn watch_cell<V: Word>(
         &self,
-        place: u32,
+        place: usize,
         arrived: impl Fn(V) -> bool,
     ) -> Result<Option<V>, Refusal> {
         let sites = [

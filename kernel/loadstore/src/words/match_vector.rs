@@ -50,12 +50,12 @@ use crate::{LoadStore, Mail};
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// Bytes of a match vector: whole words.
-    fn vector_bytes(&self) -> u32 {
-        u32::from(self.size()).div_ceil(32).saturating_mul(4)
+    fn vector_bytes(&self) -> usize {
+        usize::from(self.size()).div_ceil(32).saturating_mul(4)
     }
 
-    fn counter_offset(&self, sync: Key) -> u32 {
-        sync.get().saturating_add(self.vector_bytes())
+    fn counter_offset(&self, sync: Key) -> usize {
+        sync.start(Self::LINE).saturating_add(self.vector_bytes())
     }
 
     /// Sets or clears bit `bit` of `owner`'s vector, under `owner`'s lock.
@@ -67,7 +67,9 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         set: bool,
         [lock, drain]: [Site; 2],
     ) -> Result<(), Refusal> {
-        let byte = sync.get().saturating_add(u32::from(bit.get() >> 3));
+        let byte = sync
+            .start(Self::LINE)
+            .saturating_add(usize::from(bit.get() >> 3));
         let mask = 1_u8.wrapping_shl(u32::from(bit.get() & 7));
         let at = self.base().region_of(owner)?.at(byte);
         let held = self.lock_telling(owner, lock)?;
@@ -91,14 +93,17 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 }
 
 impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
-    fn sync_bytes(&self) -> u32 {
+    fn sync_bytes(&self) -> usize {
         self.vector_bytes().saturating_add(4)
     }
 
     fn reset(&self, sync: Key) -> Result<(), Refusal> {
-        self.base().check(sync.get(), self.sync_bytes() as usize)?;
+        self.base()
+            .check(sync.start(Self::LINE), self.sync_bytes())?;
         for word in 0..self.sync_bytes() >> 2 {
-            let offset = sync.get().saturating_add(word.saturating_mul(4));
+            let offset = sync
+                .start(Self::LINE)
+                .saturating_add(word.saturating_mul(4));
             self.machine().store_u32(self.base().own(offset), 0);
         }
         Ok(())
@@ -113,12 +118,14 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
     }
 
     fn posted(&self, sync: Key, word: u16) -> u32 {
-        let offset = u32::from(word).saturating_mul(4);
+        let offset = usize::from(word).saturating_mul(4);
         let sites = [
             site!(ORDER "loaded before the acquire": "mapped.match_vector.posted.poll<acquire"),
             site!(ACQUIRE "accesses come after the post": "mapped.match_vector.posted.acquire"),
         ];
-        let at = self.base().own(sync.get().saturating_add(offset));
+        let at = self
+            .base()
+            .own(sync.start(Self::LINE).saturating_add(offset));
         let bits = self.base().poll_for(at, |bits| bits != 0, sites);
         // Another one's bit may be waited for, though some are there.
         if bits != 0 {

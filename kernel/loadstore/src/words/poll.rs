@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn watch(word: usize, seen: u32) -> Watch {
-        let at = Region::memory(CoreId::new(0)).at(word.saturating_mul(8) as u32);
+        let at = Region::memory(CoreId::new(0)).at(word.saturating_mul(8));
         Watch { at, seen }
     }
 

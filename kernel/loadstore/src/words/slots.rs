@@ -41,7 +41,7 @@
 use flagpost_hal::{
     Address, Coherence as _, CoreId, MessageBuffer as _, Region, Topology as _, UncachedMemory as _,
 };
-use flagpost_link::{Link as _, Place, Rank, Refusal, Slot};
+use flagpost_link::{Key, Link as _, Place, Rank, Refusal, Slot};
 
 use crate::{LoadStore, Mail, layout::SLOTS, link::take};
 
@@ -49,12 +49,12 @@ use crate::{LoadStore, Mail, layout::SLOTS, link::take};
 const FIRST: u32 = 0_u32.wrapping_sub(2);
 
 /// In a slot's number: it lies in the message buffer.
-const BUFFER: u32 = 1 << 31;
+const BUFFER: usize = 1 << (usize::BITS - 1);
 
 /// In a slot's number: it is one of [`PAIRED`] of pairs, which are in the lowest bits; the line
 /// that they begin at is above.
-const OF_PAIRS: u32 = 1 << 30;
-const PAIRED: u32 = 32;
+const OF_PAIRS: usize = 1 << (usize::BITS - 2);
+const PAIRED: usize = 32;
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// True if two ranks that answer each other do so in one line.
@@ -67,34 +67,41 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     /// Where `slot` lies in `owner`'s memory or message buffer.
     fn slot_at(&self, owner: Rank, slot: Slot) -> Result<Address, Refusal> {
-        if Self::is_of_pairs(slot) {
-            return self.slot_of_pair(owner, slot);
+        if owner.get() >= self.size() {
+            return Err(Refusal::NoSuchRank(owner));
         }
-        let Region { owner, .. } = self.base().region_of(owner)?;
-        let none = Refusal::NoSuchSlot(slot);
-        let words = (slot.0 & !BUFFER).checked_mul(4).ok_or(none)?;
+        let found = if Self::is_of_pairs(slot) {
+            self.slot_of_pair(owner, slot)
+        } else {
+            self.slot_of_rank(CoreId::new(owner.get()), slot)
+        };
+        found.ok_or(Refusal::NoSuchSlot(slot))
+    }
+
+    /// Where a slot lies that is not of pairs.
+    #[inline]
+    fn slot_of_rank(&self, owner: CoreId, slot: Slot) -> Option<Address> {
+        let words = (slot.0 & !BUFFER).checked_mul(4)?;
         let (region, offset, size) = if slot.0 & BUFFER != 0 {
             let size = self.machine().message_buffer_size();
             (Region::message_buffer(owner), words, size)
         } else {
-            let base = if slot.0 < SLOTS {
-                self.base().layout.slots
+            let base = if slot.0 < SLOTS as usize {
+                self.base().layout.slots as usize
             } else {
                 0
             };
             let offset = base.saturating_add(words);
             (Region::memory(owner), offset, self.machine().memory_size())
         };
-        match offset.checked_add(4) {
-            Some(end) if end <= size => Ok(region.at(offset)),
-            _ => Err(none),
-        }
+        let end = offset.checked_add(4)?;
+        (end <= size).then(|| region.at(offset))
     }
 
     /// Where a slot of pairs lies that is `owner`'s to look at.
     #[inline]
-    fn slot_of_pair(&self, owner: Rank, slot: Slot) -> Result<Address, Refusal> {
-        let (number, size) = (slot.0 % PAIRED, u32::from(self.size()));
+    fn slot_of_pair(&self, owner: Rank, slot: Slot) -> Option<Address> {
+        let (number, size) = (slot.0 % PAIRED, usize::from(self.size()));
         let line = (slot.0 & !(OF_PAIRS | BUFFER)).wrapping_shr(PAIRED.trailing_zeros());
         let is_second = number >= size;
         let writer = if is_second {
@@ -102,39 +109,39 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         } else {
             number
         };
-        let owner = u32::from(owner.get());
-        if owner.max(writer) >= size {
-            return Err(Refusal::NoSuchSlot(slot));
+        let owner = owner.index();
+        if writer >= size {
+            return None;
         }
         let (low, high) = (owner.min(writer), owner.max(writer));
-        let word = u32::from(is_second)
+        let word = usize::from(is_second)
             .wrapping_mul(8)
-            .wrapping_add(u32::from(writer == high).wrapping_mul(4));
+            .wrapping_add(usize::from(writer == high).wrapping_mul(4));
         let offset = line
             .wrapping_add(high)
             .wrapping_mul(Self::LINE)
             .wrapping_add(word);
-        if u64::from(offset).wrapping_add(4) > u64::from(self.machine().memory_size()) {
-            return Err(Refusal::NoSuchSlot(slot));
-        }
-        Ok(Region::memory(CoreId::new(low as u16)).at(offset))
+        let end = offset.checked_add(4)?;
+        (end <= self.machine().memory_size())
+            .then(|| Region::memory(CoreId::new(low as u16)).at(offset))
     }
 
     /// Takes slots of pairs.
     pub(crate) fn take_slots_of_pairs(&self) -> Result<Slot, Refusal> {
-        let (size, line) = (u32::from(self.size()), Self::LINE);
+        let (size, line) = (usize::from(self.size()), Self::LINE);
         let count = size.saturating_mul(2);
         if !Self::PAIRS || count > PAIRED {
             return self.take_slots(count);
         }
         let bytes = size.saturating_mul(line);
-        let start = take(&self.memory, bytes, Place::Symmetric)?;
+        let piece = take(&self.memory, bytes, Place::Symmetric)?;
+        let start = self.memory.bytes(piece);
         let number = start
             .wrapping_shr(line.trailing_zeros())
             .checked_mul(PAIRED);
         let Some(number) = number.filter(|&number| number < OF_PAIRS) else {
             // Too far up to be told.
-            self.memory.give_back(start);
+            self.memory.give_back(piece);
             return self.take_slots(count);
         };
         for step in 0..bytes / 4 {
@@ -146,21 +153,24 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
 
     /// Takes slots of the message buffer, which is the nearest memory to poll; of memory, if that
     /// is full.
-    pub(crate) fn take_slots(&self, count: u32) -> Result<Slot, Refusal> {
+    pub(crate) fn take_slots(&self, count: usize) -> Result<Slot, Refusal> {
         let bytes = count.saturating_mul(4);
         let first = match take(&self.buffer, bytes, Place::Symmetric) {
-            Ok(start) => start.wrapping_shr(2) | BUFFER,
+            Ok(start) => (start as usize).wrapping_shr(2) | BUFFER,
             // After the first ones: their numbers are their places.
-            Err(_) => take(&self.memory, bytes, Place::Symmetric)?.wrapping_shr(2),
+            Err(_) => {
+                let piece = take(&self.memory, bytes, Place::Symmetric)?;
+                self.memory.bytes(piece).wrapping_shr(2)
+            }
         };
-        self.renew(Slot(first), count)?;
+        self.renew(Slot(first), count as u32)?;
         Ok(Slot(first))
     }
 
     /// Stores that this rank's slots have not been signalled.
     pub(crate) fn renew(&self, first: Slot, count: u32) -> Result<(), Refusal> {
         for index in 0..count {
-            let at = self.slot_at(self.rank(), first.plus(index))?;
+            let at = self.slot_at(self.rank(), first.plus(index as usize))?;
             self.machine().store_u32(at, FIRST);
         }
         Ok(())
@@ -170,22 +180,18 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     pub(crate) fn give_back_slots(&self, first: Slot) {
         point!(DRAIN "this rank's stores do not come over what this memory becomes":
             "mapped.slots.withdraw.drain", self.machine().drain());
-        let (heap, start) = if Self::is_of_pairs(first) {
+        let words = (first.0 & !BUFFER).saturating_mul(4);
+        let start = if Self::is_of_pairs(first) {
             let line = (first.0 & !OF_PAIRS).wrapping_shr(PAIRED.trailing_zeros());
-            (&self.memory, line.saturating_mul(Self::LINE))
+            line.saturating_mul(Self::LINE)
         } else {
-            let start = (first.0 & !BUFFER).saturating_mul(4);
-            let of_buffer = first.0 & BUFFER != 0;
-            (
-                if of_buffer {
-                    &self.buffer
-                } else {
-                    &self.memory
-                },
-                start,
-            )
+            words
         };
-        heap.give_back(start);
+        if !Self::is_of_pairs(first) && first.0 & BUFFER != 0 {
+            self.buffer.give_back(words as u32);
+        } else {
+            self.memory.give_back(Key::at(start, Self::LINE).get());
+        }
     }
 
     /// Clears this rank's slots, before any peer may signal one.

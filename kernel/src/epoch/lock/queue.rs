@@ -146,7 +146,7 @@ impl<L: Link> Words<'_, '_, L> {
         let (world, key) = (self.core.world, self.core.cells);
         self.look_at(world.rank(), cell);
         let value = world.wait().until(
-            || match world.link().watch(key, cell, &arrived, &self.op) {
+            || match world.link().watch(key, cell as usize, &arrived, &self.op) {
                 Err(refusal) if refusal.is_transient() => Ok(None),
                 other => Ok(other?),
             },
@@ -278,13 +278,13 @@ impl<L: Link> Words<'_, '_, L> {
         let next = if rank == world.rank() {
             let next = world
                 .wait()
-                .retry(|| link.watch(key, cell::NEXT, |next| next != 0, op));
+                .retry(|| link.watch(key, cell::NEXT as usize, |next| next != 0, op));
             next.map(|next| next.and_then(rank_of))
         } else {
             let half = flagpost_link::Width::Half;
             let next = world
                 .wait()
-                .retry(|| link.amo(rank, key, cell::NEXT, Amo::Read, half, op));
+                .retry(|| link.amo(rank, key, cell::NEXT as usize, Amo::Read, half, op));
             next.map(|next| rank_of(next as u32))
         };
         self.looked(next)

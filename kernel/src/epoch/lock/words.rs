@@ -176,9 +176,11 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
         self.drop_look();
         self.begun = Some((rank, cell, amo, step));
         let op = &self.op;
-        let old = world
-            .wait()
-            .retry(|| world.link().amo(rank, key, cell, amo, Width::Half, op));
+        let old = world.wait().retry(|| {
+            world
+                .link()
+                .amo(rank, key, cell as usize, amo, Width::Half, op)
+        });
         Ok(self.answered(old)? as u32)
     }
 
@@ -323,7 +325,7 @@ impl<'e, 'w, L: Link> Words<'e, 'w, L> {
                     link.relax();
                 }
                 pause = pause.saturating_mul(2).clamp(1, BETWEEN_LOOKS);
-                match link.amo(rank, key, cell, Amo::Read, Width::Half, op) {
+                match link.amo(rank, key, cell as usize, Amo::Read, Width::Half, op) {
                     Ok(word) => {
                         let word = word as u32;
                         seen.set(word);

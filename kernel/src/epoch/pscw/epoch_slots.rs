@@ -50,13 +50,12 @@ impl EpochSlots<'_> {
     /// The slot that `rank` sets here when it posts; at `rank`, the one that this rank sets has
     /// this rank's number.
     fn post_slot(&self, rank: Rank) -> Slot {
-        self.slots.plus(u32::from(rank.get()))
+        self.slots.plus(rank.index())
     }
 
     /// The same, for completions.
     fn completion_slot(&self, rank: Rank) -> Slot {
-        let ranks = u32::try_from(self.accessed.len()).unwrap_or(u32::MAX);
-        self.post_slot(rank).plus(ranks)
+        self.post_slot(rank).plus(self.accessed.len())
     }
 
     fn count(counts: &[Cell<u32>], rank: Rank) -> u32 {
@@ -108,7 +107,7 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
     }
 
     fn offer(&self) -> u32 {
-        self.slots.0
+        self.slots.0 as u32
     }
 
     fn admitted(&self, target: Rank) -> bool {

@@ -52,7 +52,7 @@ pub(super) const MOST: u16 = 4096;
 const ADMITTED: u32 = 1 << 31;
 
 /// Bytes of a cell.
-const CELL: u32 = 8;
+const CELL: usize = 8;
 
 /// The value of the completion counter before the first completion: the second wraps around.
 const FIRST: u32 = 0_u32.wrapping_sub(2);
@@ -92,8 +92,8 @@ const fn number(rank: Rank) -> u32 {
 }
 
 /// Byte offset of an entry.
-const fn offset(entry: u16) -> u32 {
-    CELL.wrapping_mul(entry as u32)
+const fn offset(entry: u16) -> usize {
+    CELL.wrapping_mul(entry as usize)
 }
 
 impl MatchingList<'_> {
@@ -102,7 +102,7 @@ impl MatchingList<'_> {
         u16::try_from(self.found.len()).unwrap_or(MOST)
     }
 
-    fn counter(&self) -> u32 {
+    fn counter(&self) -> usize {
         offset(self.entries())
     }
 

@@ -10,7 +10,7 @@ use super::DynamicWindow;
 use crate::Error;
 
 /// Bytes of a cell.
-const CELL: u32 = 8;
+const CELL: usize = 8;
 
 /// Where the cells lie.
 #[derive(Copy, Clone, Debug)]
@@ -56,17 +56,17 @@ impl Directory {
     }
 
     /// Bytes of all cells.
-    pub(super) fn bytes(self) -> u32 {
+    pub(super) fn bytes(self) -> usize {
         self.offset(Field::Readers(self.readers()))
     }
 
-    fn offset(self, field: Field) -> u32 {
-        let regions = u32::from(self.regions);
+    fn offset(self, field: Field) -> usize {
+        let regions = usize::from(self.regions);
         let cell = match field {
             Field::Count => 0,
             Field::Told => 1,
-            Field::Name(region) => u32::from(region).saturating_mul(2).saturating_add(2),
-            Field::Key(region) => u32::from(region).saturating_mul(2).saturating_add(3),
+            Field::Name(region) => usize::from(region).saturating_mul(2).saturating_add(2),
+            Field::Key(region) => usize::from(region).saturating_mul(2).saturating_add(3),
             Field::Readers(block) => regions
                 .saturating_mul(2)
                 .saturating_add(2)

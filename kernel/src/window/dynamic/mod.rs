@@ -289,7 +289,7 @@ impl<'w, L: Link> World<'w, L> {
             .saturating_add(reach::Kept::words(kept))
             .saturating_add(ranks);
         let words = self.arena.take(words)?;
-        let bytes = directory.bytes() as usize;
+        let bytes = directory.bytes();
         let mut window = match self.prepare::<u8, S>(bytes, 1, strategy, Model::Separate) {
             Ok(window) => window,
             Err(error) => {
@@ -393,11 +393,16 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
             let max = u16::try_from(self.rows().len()).unwrap_or(u16::MAX);
             return Err(Error::TooManyAttached { max });
         };
+        // The words of a directory have 32 bits.
+        let Ok(length) = u32::try_from(piece.bytes) else {
+            let (end, len) = (piece.bytes as u64, u32::MAX.into());
+            return Err(Error::OutOfRange { end, len });
+        };
         let link = self.window.core.world.link();
         point!(PUBLISH "an exposure may be open: peers read what the memory holds":
             "window.dynamic.attach.publish", link.publish(piece.key, 0, piece.bytes)?);
         let next = number_after(number.get());
-        let name = directory::name(next, piece.bytes);
+        let name = directory::name(next, length);
         self.enter(Change::Attach(region, piece.key));
         // I1: no name is here. Nobody asks for the new one before this rank tells it.
         let place = Amo::Swap(piece.key.get().into());
@@ -407,7 +412,7 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
         })?;
         self.leave();
         key.set(piece.key.get());
-        bytes.set(piece.bytes);
+        bytes.set(length);
         number.set(next | USED);
         claimed.set(true);
         Ok(Displacement::named(region, next))

@@ -133,8 +133,8 @@ impl<'w, T: Pod, L: Link, S, E: Reach<'w, L>> Reach<'w, L> for Attached<'_, 'w, 
         let unit = size_of::<T>() as u32;
         Ok(Piece {
             key,
-            base,
-            bytes,
+            base: base as usize,
+            bytes: bytes as usize,
             unit,
         })
     }
@@ -275,7 +275,7 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
         &self,
         at: Displacement,
         count: usize,
-    ) -> Result<(Key, u32), Error> {
+    ) -> Result<(Key, usize), Error> {
         let (rows, _) = self.attached.as_chunks::<3>();
         let row = rows.get(usize::from(at.region()));
         let row = row.filter(|[_, _, number]| number.get() == at.number() | USED);
@@ -292,11 +292,11 @@ impl<'w, L: Link, S> DynamicWindow<'w, L, S> {
 
 impl Descriptor {
     /// The offset of `count` elements from `at` on.
-    fn inside<T>(self, at: Displacement, count: usize) -> Result<u32, Error> {
+    fn inside<T>(self, at: Displacement, count: usize) -> Result<usize, Error> {
         let piece = Piece {
             key: self.key,
             base: 0,
-            bytes: self.bytes,
+            bytes: self.bytes as usize,
             unit: 1,
         };
         piece.inside::<T>(at.offset() as usize, count)

@@ -65,7 +65,7 @@ pub(super) fn run_in_part<L: Link>(program: &Program, link: L) -> Result<(), Wro
 
 /// Where the own piece begins in memory that the program has reserved.
 fn base<L: Link>(world: &World<'_, L>) -> usize {
-    L::LINE as usize * (world.rank().index() % 3)
+    L::LINE * (world.rank().index() % 3)
 }
 
 /// For each window that is not allocated, memory of its own.

@@ -231,7 +231,7 @@ impl<P: Platform> Links<P> {
         case("small.post_range", 2, 2, |c| {
             let machine = c.machine.clone();
             let world = small::join(c)?;
-            let words = small::WORDS + <P::Link as Link>::LINE as usize / 4;
+            let words = small::WORDS + <P::Link as Link>::LINE / 4;
             let window = world.allocate::<u32>(words)?;
             P::go(&machine);
             small::post_range(&world, &window)

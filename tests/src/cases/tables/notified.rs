@@ -314,7 +314,7 @@ impl<P: Platform> Links<P> {
             counters::small::set(&world, window)
         }),
         case("small.signal", 2, 2, |c| {
-            let words = 1 + <P::Link as Link>::LINE as usize / 4;
+            let words = 1 + <P::Link as Link>::LINE / 4;
             small_counted!(c, words, signals::small::put)
         }),
         case("small.signal_set", 2, 2, |c| {

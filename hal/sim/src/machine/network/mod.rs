@@ -129,8 +129,8 @@ impl Machine {
             };
         }
         let own = |offset: u32| {
-            let at = Region::memory(CoreId::new(core)).at(offset);
-            shape.flat(at, wanted.len)
+            let at = Region::memory(CoreId::new(core)).at(offset as usize);
+            shape.flat(at, wanted.len as usize)
         };
         let parts = match (kind, wanted.amo) {
             (PostKind::Put, _) => by_lines(&shape, [at, at], staged.len() as u32, |start, len| {

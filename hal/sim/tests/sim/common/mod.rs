@@ -14,7 +14,7 @@ use flagpost_sim::{Config, Oracles, Profile, Report, Schedule, Sim, SimCore, swe
 pub type Outcome = Result<(), String>;
 
 /// The byte at `offset` of core `owner`'s memory.
-pub fn at(owner: u16, offset: u32) -> Address {
+pub fn at(owner: u16, offset: usize) -> Address {
     Region::memory(CoreId::new(owner)).at(offset)
 }
 
