@@ -106,10 +106,11 @@ where
     }
 
     /// True if `core`'s flag for the lock of `of` is set. Anything but zero is: left-over bytes
-    /// keep others out.
+    /// keep others out. A core that is lost has no lock.
     #[track_caller]
     fn is_set(&self, core: u16, of: CoreId) -> bool {
-        self.machine.load_u32(self.flag(CoreId::new(core), of)) != 0
+        let core = CoreId::new(core);
+        self.machine.load_u32(self.flag(core, of)) != 0 && !self.machine.is_lost(core)
     }
 
     /// True if this core is in, now that its flag is in memory.

@@ -354,8 +354,18 @@ unsafe impl Coherence for Linux<Emulated> {
 }
 
 impl TestAndSet for Linux<Emulated> {
+    /// The register has 1 + the rank that holds it. A rank that is lost holds none.
     fn test_and_set(&self, of: CoreId) -> bool {
-        self.segment().lock_of(of.get()).swap(1, Relaxed) == 0
+        let (segment, mine) = (self.segment(), u32::from(self.rank) + 1);
+        let take = |old| {
+            let register = segment.lock_of(of.get());
+            register.compare_exchange(old, mine, Relaxed, Relaxed)
+        };
+        let is_lost = |rank| u16::try_from(rank).is_ok_and(|rank| segment.is_lost(rank));
+        match take(0) {
+            Err(holder) if is_lost(holder - 1) => take(holder).is_ok(),
+            taken => taken.is_ok(),
+        }
     }
 
     fn clear(&self, of: CoreId) {

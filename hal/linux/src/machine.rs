@@ -62,7 +62,7 @@ pub(crate) mod sealed {
 #[derive(Debug)]
 pub struct Linux<M> {
     regions: Regions,
-    rank: u16,
+    pub(crate) rank: u16,
     own: Rc<Own<M>>,
 }
 

@@ -12,7 +12,7 @@
 //! I1. Only two ranks can know of data that are kept: their owner, and their producer once the
 //! owner has answered it.
 
-use flagpost_hal::Machine;
+use flagpost_hal::{CoreId, Machine};
 use flagpost_link::{Rank, Refusal};
 use flagpost_loadstore::{Atomics, Mail as _};
 
@@ -79,8 +79,10 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             let rank = Rank::new(number);
             if Some(rank) == to {
                 left = to;
-            } else {
-                self.placed(Some(rank))?;
+            } else if let Err(why) = self.placed(Some(rank))
+                && !self.base.machine.is_lost(CoreId::new(number))
+            {
+                return Err(why);
             }
         }
         self.deferred.has_waited(left);
