@@ -68,6 +68,7 @@
 //!    ├─ DynamicWindow ── Memory that ranks attach and detach on their own
 //!    ├─ Events ── post, query, wait; event → Event: the notice of an access that posts
 //!    ├─ Part ── some of the ranks, and memory of theirs; link → a World of them alone
+//!    ├─ Spare ── memory for a world of the ranks that a loss leaves; survivors → their Part
 //!    └─ Window<T> ── collectively allocated, or created over Memory; each rank owns one piece
 //!        ├─ local()                own piece, through accessors
 //!        ├─ post → Exposure → wait           "these origins may access my piece"
@@ -191,7 +192,7 @@ pub use notify::{
     Compare, Counter, Event, Events, Limits, Notice, Request, Signal, Source, Status, Tag,
     TagFilter, WordRequest,
 };
-pub use part::{Part, PartLink, Room};
+pub use part::{Part, PartLink, Room, Spare};
 pub use rma::Rma;
 pub use window::{
     Attached, Displacement, DynamicOptions, DynamicWindow, Kind, Local, Memory, Model, Options,

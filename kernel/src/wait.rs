@@ -409,6 +409,7 @@ impl<L: Link> World<'_, L> {
     /// has left an earlier world may join this one: while it starts, no such rank counts.
     fn gone(&self, missing: &dyn Fn() -> Timeout, waits: bool) -> Option<Error> {
         match self.link().gone(None)? {
+            _ if self.surviving.get() => None,
             Gone::Lost(rank) => Some(Error::PeerLost(rank)),
             Gone::Left if self.started.get() => self.left(missing(), waits),
             Gone::Left => None,

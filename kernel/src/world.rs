@@ -89,6 +89,8 @@ pub struct World<'a, L> {
     pub(crate) waiting: Cell<bool>,
     /// All ranks have started.
     pub(crate) started: Cell<bool>,
+    /// The ranks that are left agree which they are: no loss ends a wait.
+    pub(crate) surviving: Cell<bool>,
     /// Calls that give a value, until one of them asks for ranks that are lost.
     polls: Cell<u8>,
     /// Calls since this rank has looked for notifications.
@@ -259,6 +261,7 @@ impl<'a, L: Link> World<'a, L> {
             locks: Cell::new(0),
             waiting: Cell::new(false),
             started: Cell::new(false),
+            surviving: Cell::new(false),
             polls: Cell::new(POLLS),
             calls: Cell::new(0),
             place: Cell::new(None),

@@ -60,3 +60,8 @@ fn stencil() {
 fn workqueue() {
     in_all_modes("workqueue", &[1, 2, 4]);
 }
+
+#[test]
+fn going_on() {
+    in_all_modes("going-on", &[1, 2, 4]);
+}

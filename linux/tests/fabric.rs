@@ -417,6 +417,7 @@ fn the_examples_run_unchanged() {
         "hashtable",
         "stencil",
         "workqueue",
+        "going-on",
     ] {
         for provider in ["tcp", "shm"] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));

@@ -1,12 +1,17 @@
-//! Ranks that do not wait, but poll: what they are told when another one is lost or has left.
+//! Ranks that do not wait, but poll: what they are told when another one is lost or has left. And
+//! ranks that go on without one.
 
+use std::cell::Cell;
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use flagpost::{Error, Link, Rank, Tag, World};
 use flagpost_link::Gone;
 use flagpost_linux::{Coherent, Emulated, Linked, RunError, Setup, SoftwareCoherent, threads_with};
 
+#[path = "../../tests/host/going_on.rs"]
+mod going_on;
 mod limit;
 mod needed;
 #[path = "../../tests/host/survivor.rs"]
@@ -14,6 +19,7 @@ mod survivor;
 #[path = "limit/threads.rs"]
 mod threads;
 
+use going_on::goes_on;
 use needed::needed_calls_fail;
 use survivor::LOST;
 use threads::within;
@@ -155,4 +161,55 @@ fn who_has_done_its_part_may_leave() {
         });
         assert_eq!(sums.expect("nobody fails"), [4 * round; 4]);
     }
+}
+
+/// Rank `lost[i].0` of three ends at the `lost[i].1`-th of its places.
+fn goes_on_without<M: Linked>(lost: &[(u16, u32)]) {
+    let (ended, well) = (AtomicU16::new(0), AtomicU16::new(0));
+    let done = threads_with::<M, (), _>(3, MEMORY, Setup::default(), |world| {
+        let me = world.rank().get();
+        let dies = lost.iter().find(|(rank, _)| *rank == me);
+        let places = Cell::new(0);
+        let lives = || {
+            places.set(places.get() + 1);
+            dies.is_none_or(|(_, at)| *at != places.get())
+        };
+        match goes_on::<_, 2>(world, &lives) {
+            Ok(Some(size)) => {
+                assert_eq!(usize::from(size), 3 - lost.len());
+                well.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Ok(None) => {
+                ended.fetch_add(1, Ordering::Relaxed);
+                Err("lost on purpose")
+            }
+            Err(why) => panic!("{why:?} ({:?})", world.last_call()),
+        }
+    });
+    assert_eq!(done.is_err(), !lost.is_empty());
+    let losses = lost.len() as u16;
+    assert_eq!(
+        [ended, well].map(AtomicU16::into_inner),
+        [losses, 3 - losses]
+    );
+}
+
+fn go_on_without<M: Linked>() {
+    goes_on_without::<M>(&[]);
+    for rank in 0..3 {
+        for place in 1..=6 {
+            goes_on_without::<M>(&[(rank, place)]);
+            let next = (rank + 1) % 3;
+            goes_on_without::<M>(&[(rank, place), (next, place + 2)]);
+            goes_on_without::<M>(&[(rank, 2), (next, place)]);
+        }
+    }
+}
+
+#[test]
+fn threads_go_on_after_a_loss() {
+    within(go_on_without::<Coherent>);
+    within(go_on_without::<SoftwareCoherent>);
+    within(go_on_without::<Emulated>);
 }

@@ -16,6 +16,7 @@ use flagpost_link::Waiting as _;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Sim, SimCore};
 
+use crate::going_on::goes_on;
 use crate::groups;
 use crate::survivor::{LOST, polls};
 
@@ -103,7 +104,9 @@ fn leave_under(
             let done = program(&world);
             // What it has stored is in memory before anybody is told that it has left.
             world.link().machine().core.drain();
-            fates.left.set(fates.left.get() | 1 << me);
+            if !world.link().is_lost(Rank::new(me)) {
+                fates.left.set(fates.left.get() | 1 << me);
+            }
             done
         });
         report.assert_done();
@@ -148,6 +151,42 @@ fn all_lost_ranks_are_listed() {
         assert_eq!(lost(), [1, 3]);
         Ok(())
     });
+}
+
+/// Rank `lost[i].0` of three ends at the `lost[i].1`-th of its places, and the others go on.
+fn goes_on_without(lost: &[(u16, u32)]) {
+    leave_under(groups::seeds(30), 3, |world| {
+        let (me, fates) = (world.rank().get(), &world.link().machine().fates);
+        let dies = lost.iter().find(|(rank, _)| *rank == me);
+        let places = Cell::new(0);
+        let lives = || {
+            places.set(places.get() + 1);
+            dies.is_none_or(|(_, at)| *at != places.get())
+        };
+        match goes_on::<_, 2>(world, &lives) {
+            Ok(Some(size)) => assert_eq!(usize::from(size), 3 - lost.len()),
+            Ok(None) => {
+                let first = fates.lost.get().unwrap_or(CoreId::new(me));
+                fates.lost.set(Some(first));
+                fates.more.set(fates.more.get() | 1 << me);
+            }
+            Err(why) => panic!("{why:?} ({:?})", world.last_call()),
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_others_go_on_after_a_loss() {
+    goes_on_without(&[]);
+    for rank in 0..3 {
+        for place in 1..=6 {
+            goes_on_without(&[(rank, place)]);
+            let next = (rank + 1) % 3;
+            goes_on_without(&[(rank, place), (next, place + 2)]);
+            goes_on_without(&[(rank, 2), (next, place)]);
+        }
+    }
 }
 
 /// Whoever leaves behind a collective call has done its part of it.

@@ -24,6 +24,7 @@ mod bounds;
 mod coherent;
 mod costs;
 mod fast;
+mod going_on;
 mod hazards;
 mod held;
 mod late;

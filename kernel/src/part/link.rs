@@ -24,11 +24,10 @@ pub struct PartLink<'p, L> {
 impl<'p, L: Link> PartLink<'p, L> {
     pub(super) fn new(part: &'p Part<'p, L>) -> Self {
         let line = L::LINE.max(L::UPDATE);
-        let scratch = usize::from(part.world.size()).saturating_mul(SCRATCH);
         let slots = slots(part.world.size().into(), part.windows);
         Self {
             part,
-            memory: Heap::new(Key::unit(L::LINE), scratch, part.bytes, line),
+            memory: Heap::new(Key::unit(L::LINE), part.begins, part.bytes, line),
             slots: Heap::new(1, SLOTS as usize, slots as usize, 1),
         }
     }

@@ -28,8 +28,10 @@
 //! notifications, the part's ranks take none before the larger world has matched some.
 
 mod link;
+mod survivors;
 
 pub use link::PartLink;
+pub use survivors::Spare;
 
 use core::cell::Cell;
 
@@ -67,6 +69,8 @@ pub struct Part<'w, L> {
     /// The share of each rank's memory: `bytes`, which begin with scratch memory.
     share: Key,
     bytes: usize,
+    /// Where its world's memory begins.
+    begins: usize,
     slots: Slot,
     /// The larger world's numbers of its windows: the first, and how many.
     first: u16,
@@ -141,7 +145,7 @@ impl<'w, L: Link> World<'w, L> {
         room: Room,
     ) -> Result<Making<'w, L, Part<'w, L>>, Error> {
         called!(self);
-        self.make_part(Ok(color.map(|color| [color, key])), room)
+        self.make_part(Ok(color.map(|color| [color, key])), room, |_| 0)
     }
 
     /// Makes a part of `ranks`, numbered as in the list. Collective over all ranks, with the same
@@ -173,15 +177,16 @@ impl<'w, L: Link> World<'w, L> {
             let number = ranks.iter().position(|rank| *rank == self.rank())?;
             Some([0, number as u32])
         });
-        self.make_part(place, room)?.wait()
+        self.make_part(place, room, |_| 0)?.wait()
     }
 
     fn make_part(
         &'w self,
         place: Result<Option<[u32; 2]>, Error>,
         room: Room,
+        row: fn(u16) -> usize,
     ) -> Result<Making<'w, L, Part<'w, L>>, Error> {
-        let prepare = || self.prepare_part(place?, room);
+        let prepare = || self.prepare_part(place?, room, row);
         // Words that must be the same everywhere, then this rank's place.
         let row = |part: &Part<'w, L>| -> Row {
             let windows = u32::from(part.first).wrapping_shl(u16::BITS) | u32::from(part.windows);
@@ -200,12 +205,18 @@ impl<'w, L: Link> World<'w, L> {
     }
 
     /// This rank's part. Takes nothing if it fails.
-    fn prepare_part(&'w self, place: Option<[u32; 2]>, room: Room) -> Result<Part<'w, L>, Error> {
+    fn prepare_part(
+        &'w self,
+        place: Option<[u32; 2]>,
+        room: Room,
+        row: fn(u16) -> usize,
+    ) -> Result<Part<'w, L>, Error> {
         let (link, ranks) = (self.link(), self.size());
         let first = self.unused_windows(room.windows)?;
-        let scratch = usize::from(ranks).saturating_mul(SCRATCH);
-        let bytes = room.bytes.saturating_add(scratch);
-        let slots = Slots::Count(slots(ranks.into(), room.windows));
+        let begins = usize::from(ranks).saturating_mul(SCRATCH.saturating_add(row(ranks)));
+        let bytes = room.bytes.saturating_add(begins);
+        let more = if row(ranks) > 0 { ranks.into() } else { 0 };
+        let slots = Slots::Count(slots(ranks.into(), room.windows).saturating_add(more));
         let words = self.arena.take(usize::from(ranks).saturating_mul(2))?;
         let taken = link.allocate(bytes, Place::Symmetric).and_then(|share| {
             let slots = link.allocate_slots(slots);
@@ -217,6 +228,7 @@ impl<'w, L: Link> World<'w, L> {
             world: self,
             share,
             bytes,
+            begins,
             slots,
             first,
             windows: room.windows,

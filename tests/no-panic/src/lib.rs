@@ -95,6 +95,9 @@ fn parts<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     if let Err(late) = part.freeing().wait_within(budget()) {
         late.handle.wait()?;
     }
+    let spare = world.spare(room)?;
+    drop(spare.survivors()?.link());
+    spare.free()?;
     world.split(None, any(), room)?.free()
 }
 

@@ -60,6 +60,25 @@ pub(super) fn split<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     )
 }
 
+/// Ranks that lose nobody go on with all; and what was set aside comes back, used or not.
+pub(super) fn spare<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    for is_used in [true, false] {
+        let spare = world.spare(ROOM)?;
+        if is_used {
+            let part = spare.survivors()?;
+            within(part, |mine| {
+                check("size", mine.size(), world.size())?;
+                check("rank", mine.rank().get(), world.rank().get())?;
+                works(mine)
+            })?;
+            let link = spare.survivors()?.link();
+            check("its link is given once", link.is_none(), true)?;
+        }
+        spare.free()?;
+    }
+    Ok(())
+}
+
 fn works<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));

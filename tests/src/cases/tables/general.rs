@@ -36,6 +36,7 @@ impl<P: Platform> Links<P> {
         }),
         case("part.split", 2, 48, |c| part::split(&join(c)?)),
         case("part.apart", 2, ANY, |c| part::apart(&join(c)?)),
+        case("part.spare", 2, 48, |c| part::spare(&join(c)?)),
         case("stencil.notified", 1, ANY, stencil::notified),
         case("stencil.pscw", 1, ANY, stencil::pscw),
         case("small.start", 2, 2, small::start),

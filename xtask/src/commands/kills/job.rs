@@ -22,6 +22,9 @@ const MARK: &str = "FLAGPOST_KILLS";
 /// Where libfabric's `shm` has its files.
 const SHARED: &str = "/dev/shm";
 
+/// What a rank prints before the number of ranks that have finished its work with it.
+const WORLD: &str = ", in a world of ";
+
 /// How soon the next look is.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -74,12 +77,20 @@ impl Ended {
         static VARIES: LazyLock<Option<Regex>> =
             LazyLock::new(|| Regex::new(r"[\d.]+ (ns each way|of \d+ pieces|ms|MFlop/s)").ok());
         let plain = |line: &str| match &*VARIES {
+            // A smaller world has done the same.
+            _ if let Some((same, _)) = line.split_once(WORLD) => same.to_owned(),
             Some(varies) => varies.replace_all(line, "N $1").into_owned(),
             None => line.to_owned(),
         };
         let mut lines: Vec<String> = self.out.lines().map(plain).collect();
         lines.sort();
         lines
+    }
+
+    /// With how many ranks its work was finished, if a rank says so: the fewest.
+    pub(super) fn finished_with(&self) -> Option<u16> {
+        let worlds = self.out.lines().filter_map(|line| line.split_once(WORLD));
+        worlds.filter_map(|(_, ranks)| ranks.parse().ok()).min()
     }
 }
 

@@ -1,4 +1,5 @@
-//! `cargo xtask kills`: what is left of jobs over a network of which a rank dies, or stops.
+//! `cargo xtask kills`: what is left of jobs of which a rank dies, or stops, over a network or in a
+//! mode of shared memory.
 //!
 //! # Steps
 //! * A job of each kind runs undisturbed: how long it takes, and what it prints.
@@ -53,10 +54,17 @@ const EXAMPLES: [(&str, u16); 6] = [
     ("stencil", 4),
 ];
 
+/// The example that goes on after a loss.
+const GOING_ON: (&str, u16) = ("going-on", 4);
+
 /// The example that does least but start.
 const SHORTEST: &str = "hello-linux";
 
-/// Turns of CI; their examples are the first and the third, with two ranks.
+/// Providers that are modes of shared memory.
+const MODES: [&str; 3] = ["coherent", "software-coherent", "emulated"];
+
+/// Turns of CI; their examples are the first and the third, with two ranks. As many are of the one
+/// that goes on.
 const CI_TURNS: u32 = 10;
 
 /// Kill a random rank of jobs over a network, at random moments: nothing hangs, nothing wrong is
@@ -72,17 +80,36 @@ pub(crate) struct Arguments {
     /// Decides examples, ranks and moments
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// tcp, shm, or another provider of libfabric's that this host has [default: tcp and shm]
+    /// tcp, shm, or another provider of libfabric's that this host has; or a mode of shared memory:
+    /// coherent, software-coherent, emulated [default: tcp and shm]
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
+    /// One of the examples, or going-on, which goes on after a loss [default: all but that]
+    #[arg(long, value_name = "NAME")]
+    example: Option<String>,
+    /// Ranks of each job [default: 2 to 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=4))]
+    ranks: Option<u16>,
 }
 
 /// Runs the command; `false` if a rule is broken.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     let all = PROVIDERS.map(str::to_owned).to_vec();
+    let examples = match &arguments.example {
+        None => EXAMPLES.to_vec(),
+        Some(name) => { EXAMPLES.into_iter().chain([GOING_ON]) }
+            .filter(|(example, _)| example == name)
+            .collect(),
+    };
+    if examples.is_empty() {
+        bail!(
+            "there is no such example for kills: see the list in xtask/src/commands/kills/mod.rs"
+        );
+    }
     let plan = Plan {
-        examples: &EXAMPLES,
+        examples,
         providers: { arguments.provider.clone() }.map_or(all, |provider| vec![provider]),
+        ranks: arguments.ranks,
         seed: arguments.seed,
         number: arguments.number,
     };
@@ -95,19 +122,33 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
 /// What CI runs.
 pub(crate) fn ci(console: &Console) -> Result<Count> {
     let plan = Plan {
-        examples: &[("hello-linux", 2), ("halo", 2)],
+        examples: vec![("hello-linux", 2), ("halo", 2)],
         providers: PROVIDERS.map(str::to_owned).to_vec(),
+        ranks: None,
         // Both are killed over both providers, and stopped.
         seed: 2,
         number: CI_TURNS,
     };
-    plan.run(console)
+    let mut count = plan.run(console)?;
+    let going_on = Plan {
+        examples: vec![GOING_ON],
+        providers: MODES
+            .into_iter()
+            .chain(PROVIDERS)
+            .map(str::to_owned)
+            .collect(),
+        ranks: Some(3),
+        ..plan
+    };
+    count.add(going_on.run(console)?);
+    Ok(count)
 }
 
 /// What is run.
 struct Plan {
-    examples: &'static [(&'static str, u16)],
+    examples: Vec<(&'static str, u16)>,
     providers: Vec<String>,
+    ranks: Option<u16>,
     seed: u64,
     number: u32,
 }
@@ -173,10 +214,13 @@ const ENDS: [(End, &str); 8] = [
 
 impl Plan {
     fn run(&self, console: &Console) -> Result<Count> {
-        tools::libfabric(console)?;
+        if self.providers.iter().any(|name| !MODES.contains(&&**name)) {
+            tools::libfabric(console)?;
+        }
         let programs = build(console)?;
         let mut undisturbed = BTreeMap::new();
         let mut ends: BTreeMap<(&str, String), Vec<End>> = BTreeMap::new();
+        let mut finished: BTreeMap<(&str, String, u16), u32> = BTreeMap::new();
         let mut count = Count::default();
         for number in 0..self.number {
             let turn = self.turn(number);
@@ -191,13 +235,24 @@ impl Plan {
                 }
             }
             let start = undisturbed[&shortest].length;
-            let (end, why) = undisturbed[&turn.kind].disturb(&programs, &turn, start, number)?;
+            let before = &undisturbed[&turn.kind];
+            let ended = before.disturb(&programs, &turn, start, number)?;
+            let (end, why) = before.judge(&turn, &ended);
             count.add(self.tell(console, number, &turn, end, why));
+            if let (End::OthersWell, Some(ranks)) = (end, ended.finished_with()) {
+                let row = (turn.kind.example, turn.kind.provider.clone(), ranks);
+                *finished.entry(row).or_default() += 1;
+            }
             let row = (turn.kind.example, turn.kind.provider);
             ends.entry(row).or_default().push(end);
         }
         console.clear();
         print(&ends);
+        for ((example, provider, ranks), jobs) in finished {
+            out(&format!(
+                "{example}, {provider}: {jobs} killed jobs have finished with {ranks} ranks"
+            ));
+        }
         Ok(count)
     }
 
@@ -241,7 +296,7 @@ impl Plan {
         let provider = self.providers[random.below(self.providers.len())].clone();
         // More often few than many: jobs of many take long where ranks share processors.
         let more = [0; 2].map(|_| random.below(usize::from(most - 1)));
-        let ranks = 2 + more[0].min(more[1]) as u16;
+        let ranks = self.ranks.unwrap_or(2 + more[0].min(more[1]) as u16);
         let rank = random.below(ranks.into()) as u16;
         let moment = random.below(1000) as f64 / 1000.0;
         let early = random.one_in(4);
@@ -274,9 +329,14 @@ fn build(console: &Console) -> Result<PathBuf> {
 /// A job of this kind.
 fn command(programs: &Path, kind: &Kind) -> Command {
     let mut command = Command::new(programs.join("flagpost-run"));
+    let link = match MODES.contains(&&*kind.provider) {
+        true => ["--link", "shm", "--mode"],
+        false => ["--link", "fabric", "--provider"],
+    };
     command
-        .args(["--link", "fabric", "--provider", &kind.provider])
+        .args(link)
         .args([
+            &kind.provider,
             "-n",
             &kind.ranks.to_string(),
             "--grace",
@@ -309,7 +369,7 @@ impl Undisturbed {
         })
     }
 
-    /// A turn: how its job ended; and why that is told, if it is.
+    /// A turn: how its job ended.
     /// `start` is how long ranks take to start.
     fn disturb(
         &self,
@@ -317,7 +377,7 @@ impl Undisturbed {
         turn: &Turn,
         start: Duration,
         number: u32,
-    ) -> Result<(End, Option<String>)> {
+    ) -> Result<job::Ended> {
         let disturbance = Disturbance {
             rank: turn.rank,
             after: match turn.early || turn.kind.example == SHORTEST {
@@ -328,8 +388,7 @@ impl Undisturbed {
         };
         let limit = Duration::from_secs(30) + 4 * self.length;
         let job = Job::start(command(programs, &turn.kind), &number.to_string())?;
-        let ended = job.run(Some(disturbance), limit)?;
-        Ok(self.judge(turn, &ended))
+        job.run(Some(disturbance), limit)
     }
 
     fn judge(&self, turn: &Turn, ended: &job::Ended) -> (End, Option<String>) {

@@ -4,8 +4,9 @@ use super::*;
 
 fn plan(seed: u64) -> Plan {
     Plan {
-        examples: &EXAMPLES,
+        examples: EXAMPLES.to_vec(),
         providers: PROVIDERS.map(str::to_owned).to_vec(),
+        ranks: None,
         seed,
         number: 0,
     }
