@@ -26,7 +26,7 @@ use crate::{Given, Key, Place, Refusal, Slot, Slots};
 /// The kernel keeps offsets inside of the memory of a key. No call of this trait waits for a peer.
 pub trait LocalMemory {
     /// Exposes `bytes` of this rank's shared memory, starting at a line and at a multiple of
-    /// [`Link::UPDATE`]. Its contents are undefined.
+    /// [`Link::UPDATE`]. Its contents are undefined. All of its last line is in shared memory.
     ///
     /// # Errors
     /// [`Refusal::NoMemory`], [`Refusal::TooManyPieces`].

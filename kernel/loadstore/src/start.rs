@@ -95,10 +95,10 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// The same with such a layout, for which there is room.
     fn begin(machine: W::Machine, session: Session, layout: Layout) -> Self {
         let (memory, buffer) = (machine.memory_size(), machine.message_buffer_size());
-        let unit = Key::unit(Self::LINE);
+        let (unit, lines) = (Key::unit(Self::LINE), memory & !Self::LINE.wrapping_sub(1));
         let link = Self {
             mail: W::new(Base::new(machine, layout)),
-            memory: Heap::new(unit, layout.end as usize, memory, Self::ALIGN),
+            memory: Heap::new(unit, layout.end as usize, lines, Self::ALIGN),
             buffer: Heap::new(1, layout.buffer_end as usize, buffer, Self::LINE),
             session: session.get(),
             missing: Cell::new(Some(Rank::new(0))),

@@ -132,7 +132,7 @@ impl<F: Fabric> Networked<F> {
         extend(&mut slots, SLOTS as usize, || FIRST)?;
         Ok(Self {
             place,
-            memory: Heap::new(Key::unit(CELL), first, size, CELL),
+            memory: Heap::new(Key::unit(CELL), first, size & !CELL.wrapping_sub(1), CELL),
             answers: Answers::new(),
             peers,
             slots: Lent::new(slots),

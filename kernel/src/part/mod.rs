@@ -215,6 +215,7 @@ impl<'w, L: Link> World<'w, L> {
         let first = self.unused_windows(room.windows)?;
         let begins = usize::from(ranks).saturating_mul(SCRATCH.saturating_add(row(ranks)));
         let bytes = room.bytes.saturating_add(begins);
+        let bytes = bytes.checked_next_multiple_of(L::LINE).unwrap_or(bytes);
         let more = if row(ranks) > 0 { ranks.into() } else { 0 };
         let slots = Slots::Count(slots(ranks.into(), room.windows).saturating_add(more));
         let words = self.arena.take(usize::from(ranks).saturating_mul(2))?;

@@ -154,10 +154,7 @@ impl<'w, L: Link> Core<'w, L> {
             model,
             access_open: Cell::new(false),
             exposure_open: Cell::new(false),
-            all: match pieces {
-                Pieces::Attached { .. } => EVERYTHING,
-                _ => Lines::covering(own.base, own.bytes, L::LINE),
-            },
+            all: Lines::covering(own.base, own.bytes, L::LINE),
             exposed: Cell::new(Lines { start: 0, end: 0 }),
             abandoned: Cell::new(false),
             immediate: world.limits.pack(Notification {
@@ -171,6 +168,13 @@ impl<'w, L: Link> Core<'w, L> {
             requested: Requested::none(),
             counters: Counters::none(),
         }
+    }
+
+    /// Makes it a window with no piece, of what `words` list.
+    pub(crate) fn attaches(&mut self, words: &'w [Cell<u32>], regions: u16) {
+        self.pieces = Pieces::Attached { words, regions };
+        self.own.bytes = 0;
+        self.all = EVERYTHING;
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -290,19 +294,16 @@ impl<'w, L: Link> Core<'w, L> {
             }
             _ => (&[][..], 0),
         };
-        let byte = |line: u32| (line as usize).saturating_mul(L::LINE);
-        let (start, behind) = (
-            byte(lines.start),
-            self.own.base.saturating_add(self.own.bytes),
-        );
-        let bytes = byte(lines.end).min(behind).saturating_sub(start);
-        let own = (regions == 0).then_some((self.own.key, start, bytes));
+        // All of the last line is the piece's, as links give whole lines.
+        let [start, end] =
+            [lines.start, lines.end].map(|line| (line as usize).saturating_mul(L::LINE));
+        let own = (regions == 0).then_some((self.own.key, start, end.saturating_sub(start)));
         let (rows, _) = words.as_chunks::<ATTACHED>();
         let attached = rows.iter().take(regions);
-        let attached = attached.map(|[key, bytes, _]| (key.get(), bytes.get() as usize));
-        let attached = attached.filter(|(_, bytes)| *bytes > 0);
+        let attached =
+            attached.map(|[key, bytes, _]| (Key::new(key.get()), 0, bytes.get() as usize));
         own.into_iter()
-            .chain(attached.map(|(key, bytes)| (Key::new(key), 0, bytes)))
+            .chain(attached.filter(|(_, _, bytes)| *bytes > 0))
     }
 
     /// All lines of a piece.

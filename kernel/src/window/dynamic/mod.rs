@@ -76,7 +76,7 @@ use flagpost_link::{Amo, Link, Op, Rank};
 
 use self::directory::{Change, Directory, Field};
 pub use self::reach::Attached;
-use super::{Memory, Model, Pieces, Window, core::ATTACHED};
+use super::{Memory, Model, Window, core::ATTACHED};
 use crate::{
     Error, Freeing, Making, World,
     arena::RankSet,
@@ -297,9 +297,8 @@ impl<'w, L: Link> World<'w, L> {
                 return Err(error);
             }
         };
-        window.core.pieces = Pieces::Attached { words, regions };
         // Its memory is the directory; peers have no piece.
-        window.core.own.bytes = 0;
+        window.core.attaches(words, regions);
         let (attached, rest) = words.split_at_checked(own).unwrap_or((words, &[]));
         let (to_tell, kept) = rest.split_at_checked(ranks).unwrap_or((rest, &[]));
         for [_, _, number] in attached.as_chunks::<ATTACHED>().0 {
