@@ -5,7 +5,8 @@ use crate::CoreId;
 /// One test-and-set register per core, reachable by every core.
 ///
 /// # Contract
-/// * T1. A register is free or held; it does not tell who holds it.
+/// * T1. A register is free or held; it does not tell who holds it. Where cores can be lost, one
+///   that a lost core holds is free, or becomes so.
 /// * T2. [`test_and_set`](Self::test_and_set) may fail any number of times and be repeated; a
 ///   failed attempt harms no holder.
 /// * T3. Not re-entrant: a core that holds a register fails to take it again. A core that

@@ -4,7 +4,7 @@
 //! words. Hosts that share a CXL pool need it: their atomic instructions act in their own caches.
 //!
 //! # Guarantee
-//! G1. At most one core holds a lock.
+//! G1. At most one core holds a lock. Flags of a core that is lost count as clear.
 //! G2. Of cores that try at the same time, one gets in, unless all lose
 //!     [patience](WithSoftwareLock).
 //!

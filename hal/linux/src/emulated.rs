@@ -368,8 +368,15 @@ impl TestAndSet for Linux<Emulated> {
         }
     }
 
+    /// Another rank may hold it by now, if this one was taken for lost.
     fn clear(&self, of: CoreId) {
-        self.segment().lock_of(of.get()).store(0, Relaxed);
+        let mine = u32::from(self.rank) + 1;
+        let register = self.segment().lock_of(of.get());
+        let _ = register.compare_exchange(mine, 0, Relaxed, Relaxed);
+    }
+
+    fn release_at_start(&self, own: CoreId) {
+        self.segment().lock_of(own.get()).store(0, Relaxed);
     }
 }
 
@@ -394,6 +401,29 @@ mod tests {
             found
         });
         found[1]
+    }
+
+    #[test]
+    fn a_register_is_free_once_its_holder_is_lost() {
+        on_ranks(3, |machine: Linux<Emulated>| {
+            let (me, of) = (machine.rank, CoreId::new(2));
+            assert!(me != 0 || machine.test_and_set(of));
+            assert!(machine.meet());
+            assert!(me == 0 || !machine.test_and_set(of));
+            assert!(machine.meet());
+            if me == 1 {
+                machine.segment().mark_lost(0);
+                assert!(machine.test_and_set(of));
+                assert!(!machine.test_and_set(of));
+            }
+            while me == 0 && machine.segment().lock_of(2).load(Relaxed) != 2 {
+                std::thread::yield_now();
+            }
+            if me == 0 {
+                machine.clear(of); // it is the other rank's
+                assert_eq!(machine.segment().lock_of(2).load(Relaxed), 2);
+            }
+        });
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! (SIGBUS). So all of a file in a directory is reserved before a rank maps it, which takes about 8
 //! ms for 16 MiB of a tmpfs. A memfd has no such size. It is not reserved, and its pages cost
 //! nothing until a rank touches them. Then the host's memory counts, and the limits of control
-//! groups.
+//! groups. Only pages of a memfd are given back: those of another file would lose their place.
 //!
 //! # Invariants
 //! * M1. `base` is the first of `shape.total()` bytes that stay mapped, readable and writable, as
@@ -49,6 +49,8 @@ const SEALS: SealFlags = SealFlags::GROW
 pub struct Segment {
     map: MmapRaw,
     shape: Shape,
+    /// Its pages are reserved, and must not be given back.
+    reserved: bool,
     /// Where ranks meet that nothing else leads here.
     name: Option<PathBuf>,
 }
@@ -188,8 +190,12 @@ impl Segment {
         }
         let map = MmapOptions::new().len(shape.total()).map_raw(file);
         let map = map.map_err(|why| no_room(shape, &format!("they cannot be mapped ({why})")))?;
-        let name = None;
-        Ok(Self { map, shape, name })
+        Ok(Self {
+            map,
+            shape,
+            name: None,
+            reserved: !is_sealed(file),
+        })
     }
 
     /// This segment, as that of the file `name`.
@@ -227,6 +233,9 @@ impl Segment {
     /// Makes whole pages zeros that nothing holds, from `start` of the regions on. False if the
     /// system cannot do that with this file.
     pub(crate) fn clear(&self, start: usize, len: usize) -> bool {
+        if self.reserved {
+            return false;
+        }
         let start = self.shape.control() + start;
         // SAFETY: the bytes stay mapped (M1), and are zeros then. To this process and others that
         // is a store as any other: no reference to them is there (B2 of `bytes`).

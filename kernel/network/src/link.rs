@@ -43,6 +43,9 @@ const PLACE: (usize, usize) = (256, 64 << 10);
 /// Bytes of a cell; allocations begin at multiples.
 const CELL: usize = 8;
 
+/// Bytes that are handed out: a request can name the last cell of them.
+const MOST: usize = CELL.saturating_mul(1 << 30);
+
 /// The state of a peer.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
@@ -132,7 +135,12 @@ impl<F: Fabric> Networked<F> {
         extend(&mut slots, SLOTS as usize, || FIRST)?;
         Ok(Self {
             place,
-            memory: Heap::new(Key::unit(CELL), first, size & !CELL.wrapping_sub(1), CELL),
+            memory: Heap::new(
+                Key::unit(CELL),
+                first,
+                size.min(MOST) & !CELL.wrapping_sub(1),
+                CELL,
+            ),
             answers: Answers::new(),
             peers,
             slots: Lent::new(slots),

@@ -192,8 +192,9 @@ impl<'w, L: Link> World<'w, L> {
             let windows = u32::from(part.first).wrapping_shl(u16::BITS) | u32::from(part.windows);
             let [color, key] = part.place.unwrap_or_default();
             let is_in = u32::from(part.place.is_some());
-            let (bytes, slots) = (halves(part.bytes as u64), part.slots.0 as u32);
-            let same = digest([part.share.get(), slots, bytes[0], bytes[1], windows]);
+            let [bytes, more] = halves(part.bytes as u64);
+            let [slots, rest] = halves(part.slots.0 as u64);
+            let same = digest([part.share.get(), slots, rest, bytes, more, windows]);
             let [low, high] = same_of(same);
             [low, high, is_in, color, key, 0, 0, 0]
         };

@@ -88,7 +88,7 @@ impl<'w, L: Link> World<'w, L> {
     ///             None => Ok(()), // it was taken before
     ///         }
     ///     }
-    ///     done => done.and_then(|()| spare.free()),
+    ///     done => done, // the spare ends with its world
     /// }
     /// # });
     /// ```

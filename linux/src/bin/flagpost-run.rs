@@ -31,7 +31,7 @@ struct Arguments {
     /// Ranks
     #[arg(short = 'n', long = "ranks", value_name = "N")]
     ranks: u32,
-    /// Memory per rank that others can reach: 16K to 2G [default: FLAGPOST_MEMORY, or 16M]
+    /// Memory per rank that others can reach: 16K to 64G [default: FLAGPOST_MEMORY, or 16M]
     #[arg(long = "mem", value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
     /// A directory whose file system the memory is to be of, such as one on DAX; else it is the

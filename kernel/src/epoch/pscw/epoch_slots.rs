@@ -25,7 +25,7 @@ use core::cell::Cell;
 use flagpost_link::{Link, Rank, Refusal, Slot, Slots};
 
 use super::Strategy;
-use crate::{Error, Group, Missing, World, arena::RankSet};
+use crate::{Error, Group, Missing, World, arena::RankSet, making::halves};
 
 /// Our strategy, and the default: one slot per peer, with one writer.
 #[derive(Debug)]
@@ -107,7 +107,8 @@ impl<'w, L: Link> Strategy<'w, L> for EpochSlots<'w> {
     }
 
     fn offer(&self) -> u32 {
-        self.slots.0 as u32
+        let [low, high] = halves(self.slots.0 as u64);
+        low ^ high
     }
 
     fn admitted(&self, target: Rank) -> bool {

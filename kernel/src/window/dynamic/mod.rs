@@ -352,7 +352,8 @@ impl<'w, L: Link, S: Strategy<'w, L>> DynamicWindow<'w, L, S> {
     ///
     /// # Errors
     /// [`Error::MemoryInUse`] if it is in a window, this one or another; [`Error::WrongWindow`] if
-    /// it is another world's; [`Error::TooManyAttached`]; [`Error::Timeout`] if the lock of this
+    /// it is another world's; [`Error::TooManyAttached`]; [`Error::OutOfRange`] if it has 4 GiB or
+    /// more; [`Error::Timeout`] if the lock of this
     /// rank's words stays taken, or an answer is in flight: nothing is attached; a repeated call
     /// continues where this one stopped.
     ///

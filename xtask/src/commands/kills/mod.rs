@@ -237,9 +237,14 @@ impl Plan {
             let start = undisturbed[&shortest].length;
             let before = &undisturbed[&turn.kind];
             let ended = before.disturb(&programs, &turn, start, number)?;
-            let (end, why) = before.judge(&turn, &ended);
+            let (mut end, mut why) = before.judge(&turn, &ended);
+            let others = ended.finished_with();
+            if turn.kind.example == GOING_ON.0 && end == End::OthersWell && others.is_none() {
+                let told = "the others have ended without a result";
+                (end, why) = (End::Broken, Some(told.to_owned()));
+            }
             count.add(self.tell(console, number, &turn, end, why));
-            if let (End::OthersWell, Some(ranks)) = (end, ended.finished_with()) {
+            if let (End::OthersWell, Some(ranks)) = (end, others) {
                 let row = (turn.kind.example, turn.kind.provider.clone(), ranks);
                 *finished.entry(row).or_default() += 1;
             }
@@ -248,6 +253,12 @@ impl Plan {
         }
         console.clear();
         print(&ends);
+        let continues = self.examples.contains(&GOING_ON) && self.number >= CI_TURNS;
+        let fewer = |ranks: &u16| self.ranks.is_none_or(|all| *ranks < all);
+        if continues && !finished.keys().any(|(_, _, ranks)| fewer(ranks)) {
+            console.say("no job has continued with fewer ranks");
+            count.add(Count::one(false));
+        }
         for ((example, provider, ranks), jobs) in finished {
             out(&format!(
                 "{example}, {provider}: {jobs} killed jobs have finished with {ranks} ranks"
