@@ -132,9 +132,10 @@ pub(crate) fn ci(console: &Console) -> Result<Count> {
     let mut count = plan.run(console)?;
     let going_on = Plan {
         examples: vec![GOING_ON],
+        // Over libfabric's `shm` the others do not always continue: guide 7.
         providers: MODES
             .into_iter()
-            .chain(PROVIDERS)
+            .chain(["tcp"])
             .map(str::to_owned)
             .collect(),
         ranks: Some(3),
