@@ -31,7 +31,7 @@ pub(crate) const ALL: [Subject; 15] = [
     subject(
         "count_put_notify_more",
         "put_notify of 8 bytes, not answered",
-        80,
+        84,
     ),
     subject("count_flush", "flush", 10),
     subject("count_test", "test of the active request, a hit", 79),
