@@ -6,22 +6,33 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::hart::Hart;
-use crate::status::{self, set_status};
 
 static ARRIVED: AtomicU32 = AtomicU32::new(0);
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
+/// For even and for odd rounds, the number of the last one that a hart disagreed in.
+static DISAGREED: [AtomicU32; 2] = [const { AtomicU32::new(u32::MAX) }; 2];
+
 /// Waits until all harts of the machine have called this, yielding meanwhile.
 ///
 /// What a hart stored before, by any means but its private image, every hart sees afterwards.
-/// Bounded by nothing: a hart that never comes leaves all others here, with status 1 (see
-/// [`FLAGPOST_STATUS`](crate::FLAGPOST_STATUS)).
+/// Bounded by nothing: a hart that never comes leaves all others here.
 pub fn barrier(hart: Hart) {
-    set_status(hart, status::WAITING);
+    agree(hart, true);
+}
+
+/// [`barrier`], in which each hart says whether all is well. True if all have said so.
+pub fn agree(hart: Hart, well: bool) -> bool {
     // ORDERING: Acquire: the generation is read before we arrive. AcqRel below: the last to arrive
     // has seen what all others stored; Release and Acquire of the new generation hand that on to
     // them.
     let generation = GENERATION.load(Ordering::Acquire);
+    // A hart that has left this round cannot leave the next one before we have arrived there: so
+    // it stores for the next round at most, into the other word.
+    let disagreed = &DISAGREED[generation as usize % 2];
+    if !well {
+        disagreed.store(generation, Ordering::Relaxed);
+    }
     let arrived = ARRIVED.fetch_add(1, Ordering::AcqRel) + 1;
     if arrived == u32::from(hart.cores()) {
         // Nobody arrives for the next round before the generation changes.
@@ -32,4 +43,5 @@ pub fn barrier(hart: Hart) {
             hart.give_way();
         }
     }
+    disagreed.load(Ordering::Relaxed) != generation
 }

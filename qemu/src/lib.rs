@@ -75,7 +75,7 @@ mod silence;
 mod status;
 mod trap;
 
-pub use barrier::barrier;
+pub use barrier::{agree, barrier};
 pub use board::{MAX_HARTS, boot_args};
 pub use boot::load_from_zero;
 pub use end::{finish, leave};
@@ -83,4 +83,4 @@ pub use entry::{Exit, Outcome};
 pub use flagpost_scc::{Mapping, Scc};
 pub use hart::Hart;
 pub use memory::LINE;
-pub use status::{FLAGPOST_STATUS, set_case, set_status};
+pub use status::set_case;

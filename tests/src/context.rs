@@ -1,5 +1,7 @@
 //! What a case gets, and what it gives back.
 
+use core::fmt;
+
 use flagpost::{Link, Session, VectorLink};
 use flagpost_hal::{Address, Amo, CoreId, Machine};
 use flagpost_link::Refusal;
@@ -89,7 +91,6 @@ impl<P: Platform> Context<'_, P> {
 
 /// Why a case failed on a core.
 #[derive(Copy, Clone, Debug)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Failure {
     /// A call into the library failed.
     Library(flagpost::Error),
@@ -104,6 +105,21 @@ pub enum Failure {
     },
     /// An argument of the run cannot be used.
     Argument(&'static str),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            // The name first: people and tools look for it.
+            Self::Library(error) => write!(f, "{error:?}: {error}"),
+            Self::Wrong {
+                what,
+                expected,
+                found,
+            } => write!(f, "{what}: expected {expected}, found {found}"),
+            Self::Argument(why) => f.write_str(why),
+        }
+    }
 }
 
 impl From<flagpost::Error> for Failure {

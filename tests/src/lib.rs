@@ -27,6 +27,12 @@ pub fn cases<P: MachinePlatform>() -> impl Iterator<Item = &'static Case<P>> + C
         .chain(link_cases())
 }
 
+/// The part of the table that asks the machine alone: it needs no kernel, and is a few KiB of code. A
+/// new port begins with it. What a failure says names the promise of `flagpost-hal` that was broken.
+pub fn hal_cases<P: MachinePlatform>() -> impl Iterator<Item = &'static Case<P>> + Clone {
+    cases::Machines::<P>::HAL.iter()
+}
+
 /// The part of the table that any link can run: no case looks below it.
 pub fn link_cases<P: Platform>() -> impl Iterator<Item = &'static Case<P>> + Clone {
     cases::Links::<P>::ALL.iter().copied().flatten()

@@ -93,6 +93,7 @@ impl<P: Platform> Links<P> {
 
 impl<P: MachinePlatform> Machines<P> {
     pub(crate) const ALL: &'static [&'static [Case<P>]] = &[
+        Self::HAL,
         Self::MACHINE,
         Self::PROGRESS_DIRECT,
         Self::VECTOR,

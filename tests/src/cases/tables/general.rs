@@ -48,7 +48,7 @@ impl<P: Platform> Links<P> {
 }
 
 impl<P: MachinePlatform> Machines<P> {
-    pub(crate) const MACHINE: &'static [Case<P>] = &[
+    pub(crate) const HAL: &'static [Case<P>] = &[
         case("hal.topology", 1, ANY, hal::topology),
         case("hal.bulk", 1, MANY, hal::bulk),
         case("hal.own_stores", 1, MANY, hal::own_stores),
@@ -64,6 +64,9 @@ impl<P: MachinePlatform> Machines<P> {
             lacks: lacks(P::BELL.is_some(), "bells"),
             ..case("hal.doorbell", 1, ANY, hal::doorbell)
         },
+    ];
+
+    pub(crate) const MACHINE: &'static [Case<P>] = &[
         case("world.restart", 1, MANY, world::restart),
         case("world.dirty_restart", 1, MANY, world::dirty_restart),
         case("world.reset_alone", 2, MANY, world::reset_alone),
