@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use flagpost_board::{boot, image, instructions, report, run, session, toolchain};
+use flagpost_board::{board, boot, image, instructions, report, run, session, toolchain};
 use flagpost_mutants::{explorer, sweep as mutants};
 use flagpost_programs::{children, compiling, console, count, error, paths, tools};
 

@@ -49,8 +49,8 @@ pub trait Board: Copy {
     /// Waits until all cores have called this. True if all of them said `well`. What a core stored
     /// before, all see afterwards.
     ///
-    /// It may use whatever the chip has, but nothing that is tested: no region of the machine. It is
-    /// bounded by nothing: a core that never comes leaves the others here.
+    /// It may use whatever the chip has, but nothing that is tested: no region of the machine. It
+    /// has no bound: a core that never comes leaves the others here.
     fn barrier(&self, well: bool) -> bool;
 
     /// Fills this core's regions with `garbage`, and brings its registers into the state that they
@@ -77,9 +77,9 @@ pub trait Board: Copy {
         core::hint::spin_loop();
     }
 
-    /// The part of this core's stack that lies below all that is in use now, lowest word first. The
-    /// runner paints it, says how much of it was used, and fails the case that used all. The default:
-    /// nothing is known of the stack.
+    /// The part of this core's stack that lies below all that is in use now, lowest word first.
+    /// The runner paints it, says how much of it was used, and fails the case that used all. The
+    /// default: nothing is known of the stack.
     fn stack(&self) -> &'static [AtomicU32] {
         &[]
     }

@@ -3,7 +3,7 @@
 //! A port starts its cores, implements [`Board`], and calls [`run`] on every core. The runner gives
 //! each case fresh regions and a session of its own, lets the cores meet before and after it, and
 //! logs a line for what came of it. Take [`hal_cases`] first: they ask the machine alone, need no
-//! kernel, and say which promise of the HAL a failure breaks. Then take [`cases`].
+//! kernel, and say which promise of the HAL a failure breaks. Then take [`fn@cases`].
 //!
 //! ```ignore
 //! use flagpost_conformance::{Args, Board, Plain, Record, hal_cases, run};
@@ -35,7 +35,7 @@
 //! | sign | meaning |
 //! |---|---|
 //! | `@fail`, for a case `hal.*` | the text names the promise of the HAL that was broken |
-//! | `@fail … Timeout` | a call of the case has waited for its budget: a store of a peer was not seen |
+//! | `@fail … Timeout` | a call has waited for its budget: a store of a peer was not seen |
 //! | `@fail … stack` | a core has used all of its stack: it may have written over its regions |
 //! | no `@end` | the case hangs, or a core has died: see [`FLAGPOST_STATUS`] |
 //!

@@ -10,8 +10,8 @@ use crate::stack::Stack;
 
 type Machine<B> = <<B as Board>::Platform as Platform>::Machine;
 
-/// Runs the cases that `args` select of a table, on every core; true if all have passed on all cores,
-/// and if there was one at all. All cores get the same answer.
+/// Runs the cases that `args` select of a table, on every core. True if there was one, and all have
+/// passed on all cores. All cores get the same answer.
 ///
 /// # Arguments (words `name=value`)
 /// | word | meaning |

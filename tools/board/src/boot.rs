@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use crate::board::Board;
 use crate::children::Running;
 use crate::console::{Console, out};
 use crate::hang;
@@ -71,12 +72,13 @@ impl Setup {
         words.join(" ")
     }
 
-    fn command(&self, qemu: &Path, elf: &Path, socket: &Path) -> Command {
+    fn command(&self, qemu: &Path, image: &Image, socket: &Path) -> Command {
         let mut command = Command::new(qemu);
-        command.args(["-M", "virt", "-smp", &self.cores.to_string(), "-m", "256M"]);
-        command.args([
-            "-display", "none", "-serial", "stdio", "-monitor", "none", "-bios", "none",
-        ]);
+        let append = self.append();
+        image
+            .board
+            .emulate(&mut command, image, self.cores, &append);
+        command.args(["-display", "none", "-monitor", "none"]);
         if self.parallel {
             command.args(["-accel", "tcg,thread=multi"]);
         } else {
@@ -87,10 +89,6 @@ impl Setup {
                 "shift=0,sleep=off",
             ]);
         }
-        command
-            .arg("-kernel")
-            .arg(elf)
-            .args(["-append", &self.append()]);
         command
             .arg("-qmp")
             .arg(format!("unix:{},server=on,wait=off", socket.display()));
@@ -133,7 +131,7 @@ fn pieces(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 /// Only if QEMU cannot be run; what goes wrong inside is in [`Run::errors`].
 pub fn boot(console: &Console, qemu: &Path, image: &Image, setup: &Setup) -> Result<Run> {
     let socket = socket();
-    let mut command = setup.command(qemu, &image.elf, &socket);
+    let mut command = setup.command(qemu, image, &socket);
     let mut machine = Running::start_with(&mut command, Some(socket.clone()))
         .with_context(|| format!("cannot run {}", qemu.display()))?;
     let serial = pieces(machine.child.stdout.take().context("no pipe from QEMU")?);
@@ -149,7 +147,10 @@ pub fn boot(console: &Console, qemu: &Path, image: &Image, setup: &Setup) -> Res
                 }
             }
             Err(RecvTimeoutError::Timeout) => {
-                let state = hang::describe(&socket, &image.elf, &follower.run);
+                let state = match image.board {
+                    Board::Virt => hang::describe(&socket, &image.elf, &follower.run),
+                    other => format!("what its cores do is not known on {}", other.name()),
+                };
                 let seconds = setup.timeout.as_secs();
                 let progress = follower.run.progress();
                 break Exit::Hung(format!(
@@ -157,7 +158,7 @@ pub fn boot(console: &Console, qemu: &Path, image: &Image, setup: &Setup) -> Res
                 ));
             }
             Err(RecvTimeoutError::Disconnected) => {
-                let status = machine.wait()?.code();
+                let status = image.board.status(machine.wait()?.code());
                 let stderr: Vec<u8> = stderr.iter().flatten().collect();
                 let stderr = String::from_utf8_lossy(&stderr).into_owned();
                 break Exit::Ended { status, stderr };
@@ -186,7 +187,7 @@ impl<'a> Follower<'a> {
         if setup.verbose {
             console.step(format!("booting {} cores", setup.cores));
         }
-        let decoder = Decoder::new(&image.table);
+        let decoder = Decoder::new(image.table.as_ref());
         let run = Run {
             plain: setup.plain || setup.list,
             ..Run::new(setup.cores, setup.seed)
@@ -283,7 +284,8 @@ mod tests {
     fn runs_are_deterministic_unless_parallel() {
         let mut setup = Setup::new(48, 0);
         let line = |setup: &Setup| {
-            let command = setup.command(Path::new("q"), Path::new("img"), Path::new("/s"));
+            let image = Image::plain(Board::Virt, Path::new("img"));
+            let command = setup.command(Path::new("q"), &image, Path::new("/s"));
             let words = command
                 .get_args()
                 .map(|word| word.to_string_lossy().into_owned());

@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 use defmt_decoder::Table;
 use serde_json::Value;
 
+use crate::board::{Bin, Board};
 use crate::console::Console;
-use crate::toolchain::{self, Part};
+use crate::toolchain;
 use crate::{compiling, paths};
 
 /// How what is measured is built: the whole program as one unit.
@@ -20,30 +21,45 @@ pub const PROFILE: &str = "image";
 /// How the image of all cases is built, unless it is measured.
 pub const CASES: &str = "cases";
 
-const FLAGS: [&str; 1] = ["-Cforce-frame-pointers=yes"];
-
-/// A built image, with what decodes its log.
+/// A built image.
 pub struct Image {
+    pub board: Board,
     pub elf: PathBuf,
-    pub table: Table,
+    /// The program that starts it, where it does not start itself.
+    pub monitor: Option<PathBuf>,
+    /// What decodes its log, if that is not plain text.
+    pub table: Option<Table>,
 }
 
 impl Image {
-    /// Reads the log strings of an ELF file.
+    /// Reads the log strings of an ELF file, for [`Board::Virt`].
     pub fn open(elf: &Path) -> Result<Self> {
+        Ok(Self {
+            table: Some(Self::strings(elf)?),
+            ..Self::plain(Board::Virt, elf)
+        })
+    }
+
+    /// An ELF file whose log is text.
+    pub(crate) fn plain(board: Board, elf: &Path) -> Self {
+        Self {
+            board,
+            elf: elf.to_owned(),
+            monitor: None,
+            table: None,
+        }
+    }
+
+    fn strings(elf: &Path) -> Result<Table> {
         let bytes = std::fs::read(elf).with_context(|| format!("cannot read {}", elf.display()))?;
-        let table = Table::parse(&bytes)
+        Table::parse(&bytes)
             .with_context(|| format!("cannot read the log strings of {}", elf.display()))?
             .with_context(|| {
                 format!(
                     "{} has no defmt log strings; link it with -Tdefmt.x",
                     elf.display()
                 )
-            })?;
-        Ok(Self {
-            elf: elf.to_owned(),
-            table,
-        })
+            })
     }
 }
 
@@ -52,21 +68,34 @@ pub struct Source<'a> {
     /// The directory cargo is called in.
     pub dir: &'a Path,
     /// Package, binary and features; without them, whatever the directory's package holds.
-    pub bin: Option<[&'a str; 3]>,
+    pub bin: Option<Bin>,
+    pub board: Board,
     pub profile: &'a str,
     /// With all mutants in the kernel; in a target directory of its own.
     pub mutants: bool,
 }
 
 /// The image of the conformance cases.
-pub fn cases(console: &Console, profile: &str, mutants: bool) -> Result<Image> {
-    let source = Source {
-        dir: &paths::root(),
-        bin: Some(["flagpost-qemu", "flagpost-cases", "cases"]),
-        profile,
-        mutants,
+pub fn cases(console: &Console, board: Board, profile: &str, mutants: bool) -> Result<Image> {
+    let dir = paths::root();
+    let built = |bin| {
+        let source = Source {
+            dir: &dir,
+            bin: Some(bin),
+            board,
+            profile,
+            mutants,
+        };
+        build(console, &source)
     };
-    Image::open(&build(console, &source)?)
+    let elf = built(board.cases())?;
+    match board {
+        Board::Virt => Image::open(&elf),
+        Board::Scc | Board::An521 => Ok(Image {
+            monitor: board.monitor().map(built).transpose()?,
+            ..Image::plain(board, &elf)
+        }),
+    }
 }
 
 /// Builds, and returns the path of the executable.
@@ -74,12 +103,12 @@ pub fn cases(console: &Console, profile: &str, mutants: bool) -> Result<Image> {
 /// # Errors
 /// With everything the compiler said, if it failed.
 pub fn build(console: &Console, source: &Source<'_>) -> Result<PathBuf> {
-    toolchain::need(console, Part::BOARD)?;
+    toolchain::need(console, source.board.part())?;
     let name = source.bin.map_or_else(
         || source.dir.display().to_string(),
         |[_, bin, _]| bin.into(),
     );
-    let mut command = toolchain::build(Part::BOARD.name(), source.profile);
+    let mut command = toolchain::build(source.board.target(), source.profile);
     command
         .current_dir(source.dir)
         .arg("--target-dir")
@@ -89,13 +118,16 @@ pub fn build(console: &Console, source: &Source<'_>) -> Result<PathBuf> {
         });
     command.arg("--message-format=json-render-diagnostics");
     if let Some([package, bin, features]) = source.bin {
-        command.args(["--package", package, "--bin", bin, "--features", features]);
+        command.args(["--package", package, "--bin", bin]);
+        if !features.is_empty() {
+            command.args(["--features", features]);
+        }
     }
     if std::env::var_os("DEFMT_LOG").is_none() {
         command.env("DEFMT_LOG", "info");
     }
-    let flags: Vec<&str> = FLAGS
-        .into_iter()
+    let flags = source.board.flags().iter().copied();
+    let flags: Vec<&str> = flags
         .chain(["--cfg", "mutants"].into_iter().filter(|_| source.mutants))
         .collect();
     // The encoded form may hold blanks, and it goes before RUSTFLAGS and config files.

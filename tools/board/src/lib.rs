@@ -2,6 +2,7 @@
 //!
 //! | file | concern |
 //! |---|---|
+//! | `board` | the boards: targets, programs, QEMU's command line |
 //! | `image`, `toolchain` | building an image, and what of rustup that takes |
 //! | `session` | an image of the cases, built, and the QEMU to boot it in |
 //! | `boot`, `log`, `protocol`, `run` | QEMU from start to verdict: bytes, records, outcome |
@@ -14,6 +15,7 @@
     reason = "names that say it need no sentence here: only xtask uses them"
 )]
 
+pub mod board;
 pub mod boot;
 mod hang;
 pub mod image;

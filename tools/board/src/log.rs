@@ -1,4 +1,4 @@
-//! The image's log: rzCOBS frames on the UART, decoded against the strings in the ELF file.
+//! The image's log: lines of text, or rzCOBS frames, decoded against the strings in the ELF file.
 
 use defmt_decoder::{DecodeError, StreamDecoder, Table};
 
@@ -14,25 +14,50 @@ pub(crate) struct Line {
 
 /// Turns bytes into lines.
 pub(crate) struct Decoder<'t> {
-    frames: Box<dyn StreamDecoder + Send + Sync + 't>,
+    log: Log<'t>,
     /// Frames that could not be decoded.
     pub(crate) broken: u32,
 }
 
+enum Log<'t> {
+    Frames(Box<dyn StreamDecoder + Send + Sync + 't>),
+    /// The bytes of a line that is not over.
+    Text(Vec<u8>),
+}
+
 impl<'t> Decoder<'t> {
-    pub(crate) fn new(table: &'t Table) -> Self {
+    /// For frames, with the strings that they name; for text without.
+    pub(crate) fn new(table: Option<&'t Table>) -> Self {
         Self {
-            frames: table.new_stream_decoder(),
+            log: match table {
+                Some(table) => Log::Frames(table.new_stream_decoder()),
+                None => Log::Text(Vec::new()),
+            },
             broken: 0,
         }
     }
 
     /// The lines completed by these bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Line> {
-        self.frames.received(bytes);
         let mut lines = Vec::new();
+        let frames = match &mut self.log {
+            Log::Frames(frames) => frames,
+            Log::Text(open) => {
+                open.extend(bytes);
+                while let Some(end) = open.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = open.drain(..=end).collect();
+                    lines.push(Line {
+                        core: None,
+                        level: None,
+                        text: String::from_utf8_lossy(&line).trim_end().to_owned(),
+                    });
+                }
+                return lines;
+            }
+        };
+        frames.received(bytes);
         loop {
-            match self.frames.decode() {
+            match frames.decode() {
                 Ok(frame) => {
                     let timestamp = frame.display_timestamp().map(|t| t.to_string());
                     lines.push(Line {
@@ -62,6 +87,17 @@ fn first_number(text: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_comes_in_lines_whatever_the_pieces() {
+        let mut decoder = Decoder::new(None);
+        let mut lines = Vec::new();
+        for piece in ["@be", "gin case=a\r\n@e", "nd", "\nrest"] {
+            lines.extend(decoder.feed(piece.as_bytes()));
+        }
+        let texts: Vec<_> = lines.iter().map(|line| &*line.text).collect();
+        assert_eq!(texts, ["@begin case=a", "@end"]);
+    }
 
     #[test]
     fn core_numbers_are_read() {

@@ -11,6 +11,7 @@
 //! @trap core=C cause=N pc=0x.. value=0x.. case=NAME what=TEXT
 //! @panic core=C case=NAME at=FILE:LINE what=TEXT
 //! @list case=NAME min=2 max=512                 only if booted with list=1
+//! @stack used=B of=B                            bytes of its stack that core 0 has used
 //! @done passed=P failed=F skipped=S             last; without it the run has failed
 //! ```
 //!
@@ -51,6 +52,7 @@ records! {
     "trap" Trap { core: u32, cause: u64, pc: u64, value: u64, case: String, what: String }
     "panic" Panic { core: u32, case: String, at: String, what: String }
     "list" List { case: String, min: u32, max: u32 }
+    "stack" Stack { used: u32, of: u32 }
     "done" Done { passed: u32, failed: u32, skipped: u32 }
 }
 
@@ -162,6 +164,10 @@ mod tests {
             (
                 "@list case=a min=2 max=512",
                 r#"List { case: "a", min: 2, max: 512 }"#,
+            ),
+            (
+                "@stack used=88332 of=131072",
+                "Stack { used: 88332, of: 131072 }",
             ),
             (
                 "@done passed=1 failed=2 skipped=3",

@@ -26,6 +26,11 @@ pub fn tables(runs: &[Run]) {
     table(&["case", "cores", "result", "guest instructions"], &rows);
     if let Some(run) = runs.first() {
         notes(&run.notes).iter().for_each(|line| out(line));
+        if let Some((used, of)) = run.stack {
+            out(&format!(
+                "\nstack of core 0: {used} of {of} bytes were used"
+            ));
+        }
     }
 }
 

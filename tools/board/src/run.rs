@@ -72,6 +72,8 @@ pub struct Run {
     pub cases: Vec<Case>,
     pub notes: Vec<Note>,
     pub listed: Vec<Listed>,
+    /// Bytes of its stack that core 0 has used, and how many there are.
+    pub stack: Option<(u32, u32)>,
     pub errors: Vec<String>,
     /// What `@done` reported failed.
     pub done: Option<u32>,
@@ -207,6 +209,7 @@ impl Run {
                 );
             }
             Record::List { case, min, max } => self.listed.push(Listed { case, min, max }),
+            Record::Stack { used, of } => self.stack = Some((used, of)),
             Record::Done { failed, .. } => self.done = Some(failed),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
 
+use crate::board::Board;
 use crate::boot::{self, Setup};
 use crate::console::Console;
 use crate::image::{self, Image};
@@ -18,24 +19,29 @@ pub struct Session {
 }
 
 impl Session {
-    /// Finds or installs what is needed, and builds the image.
+    /// Finds or installs what is needed, and builds the image, for [`Board::Virt`].
     pub fn open(console: &Console) -> Result<Self> {
-        Self::with(console, image::CASES, false)
+        Self::of(console, Board::Virt)
+    }
+
+    /// [`Session::open`], for any board.
+    pub fn of(console: &Console, board: Board) -> Result<Self> {
+        Self::with(console, board, image::CASES, false)
     }
 
     /// [`Session::open`], for the image whose instructions count.
-    pub fn measured(console: &Console) -> Result<Self> {
-        Self::with(console, image::PROFILE, false)
+    pub fn measured(console: &Console, board: Board) -> Result<Self> {
+        Self::with(console, board, image::PROFILE, false)
     }
 
     /// [`Session::open`], for the image that holds all mutants.
     pub fn mutants(console: &Console) -> Result<Self> {
-        Self::with(console, image::CASES, true)
+        Self::with(console, Board::Virt, image::CASES, true)
     }
 
-    fn with(console: &Console, profile: &str, mutants: bool) -> Result<Self> {
-        let qemu = tools::qemu(console)?;
-        let image = image::cases(console, profile, mutants)?;
+    fn with(console: &Console, board: Board, profile: &str, mutants: bool) -> Result<Self> {
+        let qemu = tools::qemu(console, board.emulator())?;
+        let image = image::cases(console, board, profile, mutants)?;
         Ok(Self { qemu, image })
     }
 

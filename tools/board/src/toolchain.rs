@@ -29,7 +29,7 @@ impl Part {
     /// The board's target.
     pub const BOARD: Self = Self::Target("riscv64gc-unknown-none-elf");
 
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Target(name) => name,
             Self::Sources => "rust-src",

@@ -17,10 +17,27 @@ use crate::console::Console;
 use crate::error::usage;
 use crate::paths;
 
-/// The emulator every image runs in.
-pub const QEMU: &str = "qemu-system-riscv64";
-/// The Debian package that brings it.
-const QEMU_PACKAGE: &str = "qemu-system-misc";
+/// An emulator that images run in, and the Debian package that brings it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Emulator {
+    pub program: &'static str,
+    package: &'static str,
+}
+
+const fn emulator(program: &'static str, package: &'static str) -> Emulator {
+    Emulator { program, package }
+}
+
+pub const RISCV: Emulator = emulator("qemu-system-riscv64", "qemu-system-misc");
+pub const X86: Emulator = emulator("qemu-system-i386", "qemu-system-x86");
+pub const ARM: Emulator = emulator("qemu-system-arm", "qemu-system-arm");
+
+impl Emulator {
+    /// The command that brings it to this machine.
+    pub fn line(self) -> String {
+        line(self.package)
+    }
+}
 
 /// The providers of libfabric that were tried, as `flagpost-run --provider` knows them.
 pub const PROVIDERS: [&str; 2] = ["tcp", "shm"];
@@ -147,8 +164,9 @@ fn apt_install(console: &Console, packages: &[&str]) -> Result<()> {
 ///
 /// # Errors
 /// [`usage`] with the command to type if it is missing and cannot be installed from here.
-pub fn qemu(console: &Console) -> Result<PathBuf> {
-    package(console, QEMU, QEMU_PACKAGE, || find(QEMU))
+pub fn qemu(console: &Console, emulator: Emulator) -> Result<PathBuf> {
+    let Emulator { program, package } = emulator;
+    self::package(console, program, package, || find(program))
 }
 
 /// What counts instructions.
@@ -233,6 +251,14 @@ pub fn libfabric_headers(console: &Console) -> Result<()> {
     package(console, HEADER, "libfabric-dev", header).map(drop)
 }
 
+/// The command that brings a package to this machine.
+fn line(package: &str) -> String {
+    match cfg!(target_os = "macos") && package.starts_with("qemu") {
+        true => "brew install qemu".to_owned(),
+        false => apt_line(&[package]),
+    }
+}
+
 /// What `found` finds, after the Debian package that brings it was installed if need be.
 fn package(
     console: &Console,
@@ -243,10 +269,7 @@ fn package(
     if let Some(found) = found() {
         return Ok(found);
     }
-    let line = match what {
-        QEMU => qemu_line(),
-        _ => apt_line(&[package]),
-    };
+    let line = line(package);
     if apt().is_none() {
         let why = if may_install() {
             ""
@@ -263,13 +286,4 @@ fn package(
     })?;
     console.hold(format!("installed {package} by apt"));
     found().with_context(|| format!("apt installed {package}, but no {what} is here"))
-}
-
-/// The command that brings QEMU to this machine.
-pub fn qemu_line() -> String {
-    if cfg!(target_os = "macos") {
-        "brew install qemu".to_owned()
-    } else {
-        apt_line(&[QEMU_PACKAGE])
-    }
 }

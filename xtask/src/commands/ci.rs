@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::{bench, doctor, fabric, features, panics, selftest, test, tidy};
+use crate::board::Board;
 use crate::boot::{self, Setup};
 use crate::console::{Console, out};
 use crate::count::Count;
@@ -279,12 +280,13 @@ fn example(console: &Console) -> Result<Count> {
     if !dir.join("Cargo.toml").exists() {
         bail!("{EXAMPLE} is missing");
     }
-    let qemu = tools::qemu(console)?;
+    let qemu = tools::qemu(console, tools::RISCV)?;
     let image = Image::open(&image::build(
         console,
         &Source {
             dir: &dir,
             bin: None,
+            board: Board::Virt,
             profile: "release",
             mutants: false,
         },

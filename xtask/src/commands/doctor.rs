@@ -21,7 +21,7 @@ struct Finding {
 pub(crate) fn run(console: &Console) -> bool {
     console.step("looking around");
     let survey = Survey::look();
-    let qemu = tools::find(tools::QEMU);
+    let qemu = tools::find(tools::RISCV.program);
     let apt = tools::apt().is_some();
     let findings = findings(&survey, qemu.as_deref(), apt);
     console.clear();
@@ -89,9 +89,9 @@ fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
             "rustup component add clippy",
         ),
         finding(
-            tools::QEMU,
+            tools::RISCV.program,
             qemu.and_then(|program| version(&program.to_string_lossy(), &["--version"])),
-            &tools::qemu_line(),
+            &tools::RISCV.line(),
         ),
         part("bare-metal target", Part::BOARD),
         part("sources of core, for the SCC's image", Part::Sources),

@@ -7,6 +7,7 @@ use anyhow::{Error, Result, bail};
 use clap::Args;
 
 use crate::arguments::{self, Unusable};
+use crate::board::Board;
 use crate::boot::Setup;
 use crate::console::{Console, out};
 use crate::error::usage;
@@ -15,13 +16,16 @@ use crate::run::Run;
 use crate::session::Session;
 
 /// As many harts as QEMU's riscv64 `virt` board can have.
-pub(crate) const CORES_MAX: u32 = 512;
+pub(crate) const CORES_MAX: u32 = Board::Virt.cores()[1];
 
-/// Run the conformance cases on riscv64 under QEMU.
+/// Run the conformance cases on a board that QEMU emulates.
 ///
-/// Finds or installs QEMU and rustup's riscv64gc-unknown-none-elf, builds the image, boots it and
-/// prints a line per case. Exit status: 0 if all passed, 1 if a case failed, hung, trapped,
-/// panicked or fell silent, 2 if nothing was run because the input is wrong or a tool is missing.
+/// Finds or installs QEMU and what rustup has for the board, builds the image, boots it and
+/// prints a line per case. The boards: `virt` (riscv64, 1 to 512 cores, each with a cache in
+/// software), `scc` (the SCC's own code on 2 to 48 Pentium cores), `an521` (two Cortex-M33).
+///
+/// Exit status: 0 if all passed, 1 if a case failed, hung, trapped, panicked or fell silent, 2 if
+/// nothing was run because the input is wrong or a tool is missing.
 ///
 /// Runs are deterministic: the same image, cores, seed and arguments give the same instruction
 /// counts. Another seed gives other interleavings.
@@ -30,9 +34,12 @@ pub(crate) const CORES_MAX: u32 = 512;
 /// (info).
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Number of cores, 1 to 512
-    #[arg(long, value_name = "N", default_value = "8", value_parser = cores, allow_negative_numbers = true)]
-    cores: u32,
+    /// What is emulated: virt, scc or an521
+    #[arg(long, value_name = "NAME", default_value = "virt", value_parser = board)]
+    board: Board,
+    /// Number of cores, 1 to 512: 8, or the board's only number
+    #[arg(long, value_name = "N", value_parser = cores, allow_negative_numbers = true)]
+    cores: Option<u32>,
     /// Only cases whose name contains NAME
     #[arg(long, value_name = "NAME", value_parser = word)]
     filter: Option<String>,
@@ -65,12 +72,20 @@ pub(crate) struct Arguments {
 
 /// Runs the command; `false` if anything failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+    let [fewest, most] = arguments.board.cores();
+    if !(fewest..=most).contains(&arguments.cores()) {
+        bail!(usage(format!(
+            "--cores {}: the board {} has {fewest} to {most}",
+            arguments.cores(),
+            arguments.board.name()
+        )));
+    }
     for word in &arguments.arguments {
-        takes(word, arguments.cores)?;
+        takes(word, arguments.cores())?;
     }
     let session = match arguments.measure {
-        true => Session::measured(console)?,
-        false => Session::open(console)?,
+        true => Session::measured(console, arguments.board)?,
+        false => Session::of(console, arguments.board)?,
     };
     if arguments.list {
         return list(console, &session, arguments);
@@ -84,7 +99,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         }
     };
     if let (true, Some(filter)) = (runs[0].matched_nothing(), &arguments.filter) {
-        return Err(none(console, &session, filter)?);
+        return Err(none(console, &session, arguments.cores(), filter)?);
     }
     Ok(arguments.show(console, &runs))
 }
@@ -98,7 +113,7 @@ fn list(console: &Console, session: &Session, arguments: &Arguments) -> Result<b
     let run = session.run(console, &setup)?;
     console.clear();
     if let (true, Some(filter)) = (run.ok() && run.listed.is_empty(), &arguments.filter) {
-        return Err(none(console, session, filter)?);
+        return Err(none(console, session, arguments.cores(), filter)?);
     }
     console.release();
     if run.ok() && run.listed.is_empty() {
@@ -121,10 +136,10 @@ fn list(console: &Console, session: &Session, arguments: &Arguments) -> Result<b
 }
 
 /// What is said if no case has `filter` in its name.
-fn none(console: &Console, session: &Session, filter: &str) -> Result<Error> {
+fn none(console: &Console, session: &Session, cores: u32, filter: &str) -> Result<Error> {
     let setup = Setup {
         list: true,
-        ..Setup::new(1, 0)
+        ..Setup::new(cores, 0)
     };
     let run = session.run(console, &setup)?;
     let known: Vec<_> = run.listed.iter().map(|case| &*case.case).collect();
@@ -135,6 +150,11 @@ fn none(console: &Console, session: &Session, filter: &str) -> Result<Error> {
 }
 
 impl Arguments {
+    fn cores(&self) -> u32 {
+        let [fewest, most] = self.board.cores();
+        self.cores.unwrap_or(8.clamp(fewest, most))
+    }
+
     fn setup(&self) -> Setup {
         Setup {
             filter: self.filter.clone(),
@@ -143,7 +163,7 @@ impl Arguments {
             timeout: self.timeout,
             json: self.json,
             verbose: true,
-            ..Setup::new(self.cores, self.seed)
+            ..Setup::new(self.cores(), self.seed)
         }
     }
 
@@ -158,7 +178,7 @@ impl Arguments {
         if runs.iter().all(|run| run.ok() && run.begun() == 0) {
             console.say(&format!(
                 "no case runs on {} cores: all were skipped",
-                self.cores
+                self.cores()
             ));
         }
         runs.iter().all(Run::ok)
@@ -170,12 +190,21 @@ impl Arguments {
             "cargo xtask qemu --cores {} --seed {}",
             run.cores, run.seed
         )];
+        let other = (self.board != Board::Virt).then(|| format!("--board {}", self.board.name()));
+        words.extend(other);
         words.extend(self.filter.iter().map(|name| format!("--filter {name}")));
         words.extend(self.arguments.iter().map(|word| format!("--arg {word}")));
         words.extend(self.parallel.then(|| "--parallel".to_owned()));
         words.extend(self.measure.then(|| "--measure".to_owned()));
         words.join(" ")
     }
+}
+
+fn board(text: &str) -> Result<Board, String> {
+    Board::named(text).ok_or_else(|| {
+        let names = Board::ALL.map(Board::name);
+        format!("there is no such board; there are {}", names.join(", "))
+    })
 }
 
 fn cores(text: &str) -> Result<u32, String> {
@@ -283,7 +312,8 @@ mod tests {
     #[test]
     fn trouble_outside_of_any_case_fails_the_command_and_is_told() {
         let arguments = Arguments {
-            cores: 8,
+            board: Board::Virt,
+            cores: Some(8),
             filter: None,
             list: false,
             timeout: Duration::from_secs(1),
