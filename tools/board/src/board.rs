@@ -62,7 +62,7 @@ const AN521: Facts = Facts {
     emulator: tools::ARM,
     target: "thumbv8m.main-none-eabihf",
     part: Part::Target("thumbv8m.main-none-eabihf"),
-    cases: ["flagpost-an521", "flagpost-an521-cases", "cases"],
+    cases: ["flagpost-an521", "flagpost-an521", ""],
     monitor: None,
     cores: [2, 2],
 };
@@ -147,6 +147,8 @@ impl Board {
             }
             Self::An521 => {
                 command.args(["-M", "mps2-an521", "-serial", "stdio"]);
+                // Else only core 1 has an FPU.
+                command.args(["-global", "sse-200.CPU0_FPU=on"]);
                 let config = "enable=on,target=native,arg=cases";
                 let words = append.split_whitespace().map(|word| format!(",arg={word}"));
                 let config = words.fold(config.to_owned(), |line, word| line + &word);
