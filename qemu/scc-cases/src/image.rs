@@ -1,0 +1,148 @@
+//! The image on one core.
+
+use core::fmt::{self, Write};
+use core::sync::atomic::AtomicU32;
+
+use flagpost_conformance::{Args, Board, Record, Status, cases, run};
+use flagpost_hal::{CoreId, Region, Topology as _};
+use flagpost_scc::silicon::Silicon;
+use flagpost_scc::{Attribute, Bus as _, Map, Mapping, Scc};
+use flagpost_scc_monitor::calls::{self, Boot};
+use flagpost_scc_monitor::options::Options;
+use flagpost_tests::{Bell, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, mapped};
+
+/// Bytes of shared memory per core: what is filled anew before each case.
+const MEMORY: u32 = 64 << 10;
+
+/// The platform, as the cases see it.
+struct Chip;
+
+impl Platform for Chip {
+    type Machine = Scc<Silicon>;
+    type Link = Mapped<Scc<Silicon>>;
+
+    fn link(
+        machine: &Scc<Silicon>,
+        session: Session,
+        ring: Option<Ring>,
+    ) -> Result<Self::Link, Refusal> {
+        mapped(machine, session, ring)
+    }
+}
+
+impl MachinePlatform for Chip {
+    const BELL: Option<Bell<Self::Machine>> = Some((Scc::ring, Scc::wait_for_ring));
+}
+
+/// A core, as the runner sees it.
+#[derive(Copy, Clone)]
+struct Core {
+    bus: Silicon,
+    map: Map,
+    mapping: Mapping,
+    stack: &'static [AtomicU32],
+}
+
+impl Board for Core {
+    type Platform = Chip;
+
+    fn machine(&self) -> Scc<Silicon> {
+        Scc::start(self.bus, self.map, self.mapping)
+    }
+
+    fn barrier(&self, well: bool) -> bool {
+        calls::barrier(well)
+    }
+
+    fn reset(&self, garbage: u32) {
+        let core = self.machine().core();
+        for region in [Region::memory(core), Region::message_buffer(core)] {
+            let size = self.map.region_size(region.kind);
+            let start = self.map.physical(region.at(0), size);
+            let start = start.expect("a region of this core");
+            for offset in (0..size as u32).step_by(4) {
+                let value = garbage.rotate_left(offset) | 0x0101_0101;
+                self.bus
+                    .store_u32(start.plus(offset), Attribute::Uncached, value);
+            }
+        }
+        self.bus.state().reset();
+        calls::reset(garbage);
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        log(format_args!("{record}"));
+    }
+
+    fn status(&self, _: CoreId, status: Status) {
+        calls::status(status.word());
+    }
+
+    fn stack(&self) -> &'static [AtomicU32] {
+        self.stack
+    }
+}
+
+/// Jumped to by the monitor, on a stack and with paging on.
+// SAFETY (`no_mangle`): the linker looks for this name, and nothing else bears it.
+#[expect(unsafe_code, reason = "the image's entry")]
+#[unsafe(no_mangle)]
+extern "C" fn _start(boot: &'static Boot) -> ! {
+    // SAFETY: the monitor fills the page tables from `views`, gives each core this program as its
+    // own, and takes the interrupts by handlers that do not use the port.
+    let bus = unsafe { Silicon::new() };
+    let words = boot.words();
+    let args = Args::new(words);
+    #[cfg(mutants)]
+    flagpost_points::break_point(args.text("mutant"));
+    let options = Options::parse(words).expect("the monitor has read the same words");
+    let core = Core {
+        bus,
+        map: Map::SCC.with_cores(boot.cores as u16).with_memory(MEMORY),
+        mapping: options.mapping,
+        stack: boot.stack(),
+    };
+    let passed = run(core, cases(), args);
+    // Core 0 has the last word.
+    calls::barrier(true);
+    calls::end(passed)
+}
+
+/// A line, as long as lines are.
+struct Line {
+    bytes: [u8; 512],
+    len: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            let next = self.bytes.get_mut(self.len).ok_or(fmt::Error)?;
+            *next = if byte == b'\n' { b' ' } else { byte };
+            self.len += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Prints a line, the beginning of one that is too long.
+fn log(text: fmt::Arguments<'_>) {
+    let mut line = Line {
+        bytes: [0; 512],
+        len: 0,
+    };
+    let _ = line.write_fmt(text);
+    let bytes = line.bytes.get(..line.len).unwrap_or(&[]);
+    calls::log(bytes);
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let (file, at) = info.location().map_or(("?", 0), |l| (l.file(), l.line()));
+    let core = calls::core();
+    log(format_args!(
+        "@panic core={core} case=? at={file}:{at} what={}",
+        info.message()
+    ));
+    calls::end(false)
+}
