@@ -1,6 +1,6 @@
 //! The memory that all cores reach: their regions, and a line per core for the port itself.
 
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Bytes of a line of every Cortex-M that has a data cache.
 pub(crate) const LINE: usize = 32;
@@ -33,6 +33,23 @@ impl<const CORES: usize, const WORDS: usize> Shared<CORES, WORDS> {
             cores: [const { PerCore::new() }; CORES],
         }
     }
+}
+
+impl<const CORES: usize, const WORDS: usize> Shared<CORES, WORDS> {
+    /// Makes all zero, as before the first start. For one core, before it starts the others: where
+    /// nothing else clears the memory.
+    pub fn clear(&self) {
+        let own = |core: &PerCore| {
+            let words = [&core.lock, &core.rung, &core.held];
+            words.into_iter().chain(&core.clock).for_each(zero);
+        };
+        self.regions.as_flattened().iter().for_each(zero);
+        self.cores.iter().for_each(own);
+    }
+}
+
+fn zero(word: &AtomicU32) {
+    word.store(0, Relaxed);
 }
 
 /// What the port keeps for a core. Only the core itself stores to `held` and `clock`.

@@ -24,6 +24,22 @@ impl<const WORDS: usize> Stack<WORDS> {
     pub const fn top(&'static self) -> *const u32 {
         self.0.as_ptr_range().end.cast()
     }
+
+    /// Lets the core that calls, whose stack this is, trap before the stack overflows: sets MSPLIM.
+    /// Armv8-M only; on others it does not assemble.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "a register of the core; none on other processors")]
+    pub fn guard(&'static self) {
+        #[cfg(target_arch = "arm")]
+        // SAFETY: no memory is touched. If the stack pointer is not in this stack, the core traps.
+        unsafe {
+            core::arch::asm!(
+                "msr MSPLIM, {}",
+                in(reg) self.0.as_ptr(),
+                options(nostack, preserves_flags),
+            );
+        }
+    }
 }
 
 /// The vectors of a core that has no interrupts: its stack, its entry, and one handler for all that

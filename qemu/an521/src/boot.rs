@@ -34,7 +34,7 @@ entry!(first, first_main);
 entry!(second, second_main);
 
 extern "C" fn first_main() -> ! {
-    guard(0);
+    STACKS[0].guard();
     devices::start();
     Register::Vectors1.store(VECTORS_1.address());
     Register::CpuWait.store(0);
@@ -42,21 +42,8 @@ extern "C" fn first_main() -> ! {
 }
 
 extern "C" fn second_main() -> ! {
-    guard(1);
+    STACKS[1].guard();
     crate::run()
-}
-
-/// Traps before the stack of core `core`, which calls, overflows.
-fn guard(core: usize) {
-    let Some([lowest, ..]) = STACKS.get(core).map(Stack::words) else {
-        return;
-    };
-    #[cfg(target_arch = "arm")]
-    // SAFETY: the stack pointer lies above.
-    unsafe {
-        core::arch::asm!("msr MSPLIM, {}", in(reg) core::ptr::from_ref(lowest));
-    }
-    let _ = lowest;
 }
 
 /// The words of core `core`'s stack that lie below all that is in use now.
@@ -130,7 +117,7 @@ extern "C" fn report(frame: &[u32; 8]) -> ! {
     critical_section::with(|section| {
         let (core, case) = (Register::CpuId.load(), CASE.borrow(section).get());
         print(format_args!(
-            "@trap core={core} cause={faults} pc={pc:#x} value={value:#x} case={case} what={what}"
+            "@trap core={core} cause={faults:#x} pc={pc:#x} value={value:#x} case={case} what={what}"
         ));
         devices::exit(1)
     })

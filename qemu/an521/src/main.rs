@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `chip.rs` | the port: registers, clock, locks |
 //! | `boot.rs` | vectors, stacks, start of core 1, records of traps and panics |
+//! | `broken.rs` | cases that end the machine, to try the records of that |
 //! | `devices.rs` | registers of the board, UART, semihosting |
 //! | `an521.x` | the map of memory |
 //!
@@ -17,6 +18,7 @@
 #![deny(unsafe_code)]
 
 mod boot;
+mod broken;
 mod chip;
 mod devices;
 
@@ -134,7 +136,8 @@ fn run() -> ! {
     let Some(machine) = CortexM::start(&SHARED) else {
         panic!("the board has two cores");
     };
-    let passed = flagpost_conformance::run(Core(machine), cases(), args);
+    let cases = cases().chain(broken::CASES);
+    let passed = flagpost_conformance::run(Core(machine), cases, args);
     if machine.core().get() == 0 {
         devices::exit(u32::from(!passed));
     }

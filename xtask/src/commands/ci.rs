@@ -31,6 +31,11 @@ const SEEDS: u32 = 10;
 /// The other processor that `flagpost-hal-linux` has code for.
 const OTHER_LINUX: Part = Part::Target("aarch64-unknown-linux-gnu");
 const EXAMPLE: &str = "examples/bare-metal-rust";
+/// Examples for chips that nothing emulates, each a workspace of its own, and their targets.
+const CORTEX_M: [(&str, &str); 2] = [
+    ("examples/rp2350", "thumbv8m.main-none-eabihf"),
+    ("examples/stm32h745", "thumbv7em-none-eabihf"),
+];
 
 type Step = (&'static str, fn(&Console) -> Result<Count>);
 
@@ -55,12 +60,14 @@ const STEPS: &[Step] = &[
     ("broken images", selftest::all),
     ("example", example),
     ("SCC image", scc_image),
+    ("board an521", |console| board(console, Board::An521)),
+    ("Cortex-M examples", cortex_m),
 ];
 
 /// The longest step; and those that run beside it, one after the other, when all steps run. They
 /// need little more than one processor, and share no build directory with it.
 const TESTS: &str = "tests";
-const BESIDE: [&str; 2] = ["no panic", "SCC image"];
+const BESIDE: [&str; 3] = ["no panic", "SCC image", "Cortex-M examples"];
 
 /// Steps that run in processes of their own.
 struct Beside(JoinHandle<Vec<io::Result<Output>>>);
@@ -323,6 +330,43 @@ fn scc_image(console: &Console) -> Result<Count> {
         "{read} instructions, all of which the chip's cores have"
     ));
     Ok(built)
+}
+
+/// All cases of a board, twice: both runs say the same.
+fn board(console: &Console, board: Board) -> Result<Count> {
+    let session = Session::of(console, board)?;
+    let [fewest, _] = board.cores();
+    let setup = Setup::new(fewest, 0);
+    let runs = session.seeds(console, &setup, &[0, 0])?;
+    console.clear();
+    let mut count = Count::default();
+    for run in &runs {
+        run.errors.iter().for_each(|error| console.error(error));
+        count.add(run.count());
+    }
+    let same = counts(&runs[0]) == counts(&runs[1]);
+    if !same {
+        console.error("two runs of the same are not the same");
+    }
+    count.add(Count::one(same));
+    Ok(count)
+}
+
+/// Links the examples for chips that nothing emulates.
+fn cortex_m(console: &Console) -> Result<Count> {
+    let mut count = Count::default();
+    for (dir, target) in CORTEX_M {
+        toolchain::need(console, Part::Target(target))?;
+        console.step(format!("building {dir}"));
+        let mut command = toolchain::build(target, "release");
+        command
+            .arg("--target-dir")
+            .arg(paths::target().join("cortex-m"))
+            .env("CARGO_ENCODED_RUSTFLAGS", "");
+        let status = children::status(command.current_dir(paths::root().join(dir)));
+        count.add(Count::one(status.context("cannot run cargo")?.success()));
+    }
+    Ok(count)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ type Check = (&'static str, &'static str, &'static [&'static str]);
 /// Broken images: exit status 1, and the message names case, core and trouble. The ones that hang
 /// get little time.
 #[rustfmt::skip]
-const BROKEN: [Check; 11] = [
+const BROKEN: [Check; 14] = [
     ("a case that fails", "--filter broken.fail",
         &["case broken.fail failed on core 7:", "--cores 8 --seed 0 --filter broken.fail"]),
     ("a case that waits for ever", "--filter broken.hang --timeout 10",
@@ -47,6 +47,12 @@ const BROKEN: [Check; 11] = [
         &["case broken.panic panicked on core 1 at ", ".rs:"]),
     ("an image that ends as if all were well", "--filter broken.silent",
         &["case broken.silent fell silent", "8 cores"]),
+    ("a case that traps on Cortex-M", "--board an521 --filter broken.trap",
+        &["case broken.trap trapped on core 1: bus fault", "at load_from_nowhere"]),
+    ("a case that overflows its stack on Cortex-M", "--board an521 --filter broken.overflow",
+        &["case broken.overflow trapped on core 1: stack overflow"]),
+    ("a case that panics on Cortex-M", "--board an521 --filter broken.panic",
+        &["case broken.panic panicked on core 1 at ", ".rs:"]),
     ("a failure on the largest machine", "--filter broken.fail --cores 512",
         &["case broken.fail failed on core 511:"]),
 ];
