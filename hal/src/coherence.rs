@@ -84,13 +84,15 @@ impl Lines {
 ///   time, so an earlier `invalidate` is in vain.
 #[expect(unsafe_code, reason = "the trait is unsafe to implement")]
 pub unsafe trait Coherence {
-    /// Line size in bytes, a power of two. Where it is known only at run time: an upper bound, used
-    /// for layout.
+    /// Line size in bytes, a power of two up to 256. Where it is known only at run time: an upper
+    /// bound, used for layout. A region begins at a multiple of it, and has its lines for itself.
+    /// All cores of a machine have the same, one without a cache too.
     const LINE: usize;
 
-    /// True if the hardware keeps all caches in step: see S8. Then nothing is to be gained from
-    /// keeping data out of memory, and a `drain` should cost less than a few stores: links announce
-    /// data by one word, after a `drain`.
+    /// True if the hardware keeps all caches in step, or if no cache holds a region: see S8. Then
+    /// nothing is to be gained from keeping data out of memory, and a `drain` should cost less than
+    /// a few stores: links announce data by one word, after a `drain`. All cores of a machine have
+    /// the same, as links lay out their memory by it.
     const COHERENT: bool = false;
 
     /// Writes dirty bytes in these lines back to memory. May drop the lines from the cache.
@@ -101,6 +103,10 @@ pub unsafe trait Coherence {
 
     /// Orders this core's earlier accesses ahead of its later stores: see S3. Call it between data
     /// and the flag that announces them, and between reading a record and giving its place back.
+    ///
+    /// On Arm it is a DMB where [`write_back`](Self::write_back) does nothing, else a DSB: a cache
+    /// operation has to be completed, for S1. It orders stores to all regions, in whichever memory
+    /// each lies.
     fn drain(&self);
 
     /// Orders this core's loads: see S4. Call it between seeing a flag and reading the data that it

@@ -51,10 +51,10 @@ pub trait Topology {
     }
 }
 
-/// A cycle counter.
+/// A cycle counter, or any other: a timer of 1 MHz is enough.
 pub trait Clock {
     /// Cycles since some moment; never goes back on one core. Counters of different cores need not
-    /// agree.
+    /// agree. A port widens a counter of 32 bits, at each call; waits call often.
     fn cycles(&self) -> u64;
 
     /// Cycles per second.

@@ -28,7 +28,10 @@ impl<const WORDS: usize> Stack<WORDS> {
     /// Lets the core that calls, whose stack this is, trap before the stack overflows: sets MSPLIM.
     /// Armv8-M only; on others it does not assemble.
     #[inline(always)]
-    #[allow(unsafe_code, reason = "a register of the core; none on other processors")]
+    #[allow(
+        unsafe_code,
+        reason = "a register of the core; none on other processors"
+    )]
     pub fn guard(&'static self) {
         #[cfg(target_arch = "arm")]
         // SAFETY: no memory is touched. If the stack pointer is not in this stack, the core traps.

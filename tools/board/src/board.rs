@@ -120,7 +120,8 @@ impl Board {
         }
     }
 
-    /// The machine and its image on QEMU's command line: for `cores` cores, with the words `append`.
+    /// The machine and its image on QEMU's command line: for `cores` cores, with the words
+    /// `append`.
     pub(crate) fn emulate(self, command: &mut Command, image: &Image, cores: u32, append: &str) {
         let cores = cores.to_string();
         match self {
@@ -162,8 +163,8 @@ impl Board {
     /// The status of a machine that ended itself, as the image meant it; QEMU's own otherwise.
     pub(crate) fn status(self, status: Option<i32>) -> Option<i32> {
         match (self, status) {
-            // Its device for that gives 2 v + 1, so that no end is 0: v = 0 is a run that passed, and
-            // a reset, of which the machine dies, ends with 0.
+            // Its device for that gives 2 v + 1, so that no end is 0: v = 0 is a run that passed,
+            // and a reset, of which the machine dies, ends with 0.
             (Self::Scc, Some(0)) => Some(1),
             (Self::Scc, Some(status)) => Some(status / 2),
             (_, status) => status,
