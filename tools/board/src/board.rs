@@ -32,6 +32,8 @@ struct Facts {
     target: &'static str,
     part: Part,
     cases: Bin,
+    /// Words that its start-up code takes, besides those of the cases: each name, and its values.
+    words: &'static [(&'static str, &'static [&'static str])],
     /// The program that QEMU starts, where it is not the image of the cases.
     monitor: Option<Bin>,
     cores: [u32; 2],
@@ -43,6 +45,7 @@ const VIRT: Facts = Facts {
     target: Part::BOARD.name(),
     part: Part::BOARD,
     cases: ["flagpost-qemu", "flagpost-cases", "cases"],
+    words: &[],
     monitor: None,
     cores: [1, 512],
 };
@@ -53,6 +56,11 @@ const SCC: Facts = Facts {
     target: "linker/i586-scc-none.json",
     part: Part::Sources,
     cases: ["flagpost-scc-cases", "flagpost-scc-cases", ""],
+    words: &[
+        ("lines", &["0", "1"]),
+        ("interrupts", &["0", "1"]),
+        ("fault", &["page", "register", "lock", "cl1invmb", "drain"]),
+    ],
     monitor: Some(["flagpost-scc-monitor", "flagpost-scc-monitor", ""]),
     cores: [2, 48],
 };
@@ -63,6 +71,7 @@ const AN521: Facts = Facts {
     target: "thumbv8m.main-none-eabihf",
     part: Part::Target("thumbv8m.main-none-eabihf"),
     cases: ["flagpost-an521", "flagpost-an521", ""],
+    words: &[],
     monitor: None,
     cores: [2, 2],
 };
@@ -105,6 +114,12 @@ impl Board {
 
     pub(crate) const fn cases(self) -> Bin {
         self.facts().cases
+    }
+
+    /// The values that a word of its start-up code may have. `None` if it has no such word.
+    pub fn values(self, name: &str) -> Option<&'static [&'static str]> {
+        let mut words = self.facts().words.iter();
+        words.find(|word| word.0 == name).map(|word| word.1)
     }
 
     pub(crate) const fn monitor(self) -> Option<Bin> {

@@ -23,7 +23,7 @@ pub enum Outcome {
 }
 
 /// A case of the plan.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
     pub name: String,
     pub outcome: Outcome,
@@ -33,7 +33,7 @@ pub struct Case {
 }
 
 /// A measured value.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub case: String,
     pub core: u32,

@@ -1,6 +1,6 @@
 //! The image of cases, built, and the QEMU to boot it in: what every command that runs cases needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
@@ -48,6 +48,20 @@ impl Session {
     /// Boots once.
     pub fn run(&self, console: &Console, setup: &Setup) -> Result<Run> {
         boot::boot(console, &self.qemu, &self.image, setup)
+    }
+
+    /// Boots another image of the same board.
+    pub fn run_other(&self, console: &Console, elf: &Path, setup: &Setup) -> Result<Run> {
+        let image = Image {
+            monitor: self.image.monitor.clone(),
+            ..Image::plain(self.image.board, elf)
+        };
+        boot::boot(console, &self.qemu, &image, setup)
+    }
+
+    /// The program of the image.
+    pub fn elf(&self) -> &Path {
+        &self.image.elf
     }
 
     /// Boots once per seed.

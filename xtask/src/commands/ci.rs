@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::{bench, doctor, fabric, features, panics, selftest, test, tidy};
+use super::{bench, doctor, fabric, features, panics, scc, selftest, test, tidy};
 use crate::board::Board;
 use crate::boot::{self, Setup};
 use crate::console::{Console, out};
@@ -20,7 +20,7 @@ use crate::image::{self, Image, Source};
 use crate::run::Run;
 use crate::session::Session;
 use crate::toolchain::{self, Part};
-use crate::{children, instructions, mutants, paths, rules, tools};
+use crate::{children, mutants, paths, rules, tools};
 use flagpost_common::table;
 
 /// The board crate's binary links only for its own target; its library is checked on the host.
@@ -59,7 +59,7 @@ const STEPS: &[Step] = &[
     ("determinism", determinism),
     ("broken images", selftest::all),
     ("example", example),
-    ("SCC image", scc_image),
+    ("SCC image", scc::ci),
     ("board an521", |console| board(console, Board::An521)),
     ("Cortex-M examples", cortex_m),
 ];
@@ -307,29 +307,6 @@ fn example(console: &Console) -> Result<Count> {
     let run = boot::boot(console, &qemu, &image, &setup)?;
     run.errors.iter().for_each(|error| console.error(error));
     Ok(Count::one(run.ok()))
-}
-
-/// Compiles and links the kernel over the SCC's own bus. There is nothing to run it on: its
-/// instructions are read.
-fn scc_image(console: &Console) -> Result<Count> {
-    toolchain::need(console, Part::Sources)?;
-    let mut command = toolchain::build("linker/i586-scc-none.json", image::PROFILE);
-    command
-        .args(["--package", "flagpost-scc-image"])
-        .arg("--target-dir")
-        .arg(paths::images())
-        .env("CARGO_ENCODED_RUSTFLAGS", "");
-    console.step("building the image of examples/scc/silicon.rs");
-    let built = run_cargo(&mut command)?;
-    if built.failed > 0 {
-        return Ok(built);
-    }
-    let image = paths::images().join("i586-scc-none/image/silicon");
-    let read = instructions::of_image(&image)?;
-    out(&format!(
-        "{read} instructions, all of which the chip's cores have"
-    ));
-    Ok(built)
 }
 
 /// All cases of a board, twice: both runs say the same.

@@ -12,6 +12,7 @@ pub(crate) mod linux;
 pub(crate) mod panics;
 pub(crate) mod qemu;
 pub(crate) mod replay;
+pub(crate) mod scc;
 pub(crate) mod selftest;
 pub(crate) mod test;
 pub(crate) mod tidy;

@@ -81,7 +81,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         )));
     }
     for word in &arguments.arguments {
-        takes(word, arguments.cores())?;
+        takes(word, arguments.board, arguments.cores())?;
     }
     let session = match arguments.measure {
         true => Session::measured(console, arguments.board)?,
@@ -261,9 +261,17 @@ fn argument(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether the cases take `word`, of the form `name=value`, on so many cores.
-fn takes(word: &str, cores: u32) -> Result<()> {
+/// Whether the board or the cases take `word`, of the form `name=value`, on so many cores.
+fn takes(word: &str, board: Board, cores: u32) -> Result<()> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    match board.values(name) {
+        None => {}
+        Some(values) if values.contains(&value) => return Ok(()),
+        Some(values) => {
+            let values = values.join(" or ");
+            return Err(usage(format!("--arg {word}: {name} takes {values}")));
+        }
+    }
     let names = || {
         arguments::ARGUMENTS
             .map(|argument| argument.name)
@@ -350,7 +358,10 @@ mod tests {
 
     #[test]
     fn arguments_of_cases_are_checked() {
-        assert!(takes("stencil.m=8192", 8).is_ok());
+        assert!(takes("stencil.m=8192", Board::Virt, 8).is_ok());
+        assert!(takes("lines=0", Board::Scc, 8).is_ok());
+        assert!(takes("lines=2", Board::Scc, 8).is_err());
+        assert!(takes("lines=0", Board::Virt, 8).is_err());
         for (word, why) in [
             ("stencil.m=8193", "on 8 cores, stencil.m takes"),
             (
@@ -359,7 +370,7 @@ mod tests {
             ),
             ("mutant=pscw.wait.wait", "no argument is called mutant"),
         ] {
-            let said = takes(word, 8).unwrap_err().to_string();
+            let said = takes(word, Board::Virt, 8).unwrap_err().to_string();
             assert!(said.contains(word) && said.contains(why), "{said}");
         }
     }

@@ -39,8 +39,9 @@ const STACK: u32 = 512 << 10;
 pub(crate) const GUARD: u32 = PRIVATE - STACK - 4096;
 /// Bytes at the top of the stack that an image's entry may use before it looks at the rest.
 const USED: u32 = 16 << 10;
-/// Ticks of a core's timer between two interrupts: 1 ns each, with `-icount shift=0`.
-const PERIOD: u32 = 100_000;
+/// Ticks of a core's timer between two interrupts, per core of the machine: 1 ns each, with
+/// `-icount shift=0`. All cores share the time: so each is interrupted after as much of its work.
+const PERIOD: u32 = 200_000;
 
 /// Boot words, as many as are kept.
 static WORDS: [AtomicU8; 1024] = [const { AtomicU8::new(0) }; _];
@@ -226,7 +227,11 @@ fn enter(core: CoreId) -> ! {
         silicon::enable_message_type();
         asm!("mov cr3, {}", in(reg) directory, options(nostack, preserves_flags));
     }
-    machine::enable_apic(options.interrupts.then_some((traps::TIMER, PERIOD)));
+    machine::enable_apic(
+        options
+            .interrupts
+            .then(|| (traps::TIMER, PERIOD * u32::from(cores()))),
+    );
     traps::barrier(true);
     let boot = Boot {
         cores: cores().into(),
