@@ -7,9 +7,10 @@
 //! image, and fails on one that a Pentium lacks (`cmov`, MMX, SSE, fences), on x87, on a `lock`
 //! prefix, which would help nobody there, and where `0F 0A`, `wbinvd` or `rdtsc` are missing.
 //!
-//! It has **not run**, neither on an SCC nor on an emulator of one, since there is none. Start-up
-//! code, page tables in memory and a linker script are not part of it: [`views::entry`] says what
-//! to put into the tables. The port above this bus has run on the others.
+//! It *runs under emulation*: that image, unchanged, and the conformance cases, on 2 to 48 Pentium
+//! cores of QEMU, whose page tables are filled from [`views::entry`] (`qemu/scc-monitor`; `cargo
+//! xtask qemu --board scc`). It has **not run on the chip**: docs/verification.md says what that
+//! leaves open.
 //!
 //! # What an image must do before [`Silicon::new`]
 //! 1. Page tables filled from [`views::entry`], for one [`Mapping`](crate::Mapping), and that same
