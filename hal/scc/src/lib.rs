@@ -64,8 +64,8 @@
 //! The arithmetic is tested against the documents' tables for all 48 cores; the port against a
 //! model of the chip with sets, ways and replacement (`tests/`); the conformance cases run over the
 //! other buses, and over the chip's own, `silicon`: as machine code for such cores, on emulated
-//! ones (`cargo xtask qemu --board scc`). That code holds no instruction that the chip's cores lack.
-//! Nothing here has run on the chip, of which few are left.
+//! ones (`cargo xtask qemu --board scc`). That code holds no instruction that the chip's cores
+//! lack. Nothing here has run on the chip, of which few are left.
 //!
 //! docs/hardware.md has the facts, and their sources: Intel's SCC_API, RCCE, the
 //! kernel drivers of SCC Linux, Barrelfish and its technical note 005, BareMichael.
