@@ -44,10 +44,26 @@ pub struct Caching {
     pub write_back_all: bool,
     /// `around`, `through`, `uncached`: where a cached store goes.
     pub stores: Stores,
+    /// `half`: cores with odd numbers have no caches, as [`Stores::Uncached`] says.
+    pub half: bool,
 }
 
 impl Caching {
-    /// All combinations that differ.
+    /// Where a cached store of `core` goes.
+    #[inline]
+    pub(crate) fn stores_of(&self, core: u16) -> Stores {
+        match self.half && core % 2 == 1 {
+            true => Stores::Uncached,
+            false => self.stores,
+        }
+    }
+
+    /// True if some core has no cache.
+    pub(crate) fn has_uncached(&self) -> bool {
+        self.half || self.stores == Stores::Uncached
+    }
+
+    /// All combinations that differ, with all cores alike; and one in which they are not.
     pub fn all() -> impl Iterator<Item = Self> {
         let stores = [Stores::Allocate, Stores::Around, Stores::Through];
         let of = move |bits: u32| {
@@ -57,17 +73,22 @@ impl Caching {
                 invalidate_all: bits & 4 != 0,
                 write_back_all: bits & 8 != 0,
                 stores,
+                half: false,
             })
         };
         let none = Self {
             stores: Stores::Uncached,
             ..Self::default()
         };
-        (0..16).flat_map(of).chain([none])
+        let half = Self {
+            half: true,
+            ..Self::default()
+        };
+        (0..16).flat_map(of).chain([none, half])
     }
 
     /// The names, and whether they hold.
-    const fn names(&self) -> [(&'static str, bool); 7] {
+    const fn names(&self) -> [(&'static str, bool); 8] {
         [
             ("saves", self.invalidate_saves),
             ("drops", self.write_back_drops),
@@ -76,6 +97,7 @@ impl Caching {
             ("around", matches!(self.stores, Stores::Around)),
             ("through", matches!(self.stores, Stores::Through)),
             ("uncached", matches!(self.stores, Stores::Uncached)),
+            ("half", self.half),
         ]
     }
 }
@@ -106,6 +128,7 @@ impl FromStr for Caching {
                 "around" => caching.stores = Stores::Around,
                 "through" => caching.stores = Stores::Through,
                 "uncached" => caching.stores = Stores::Uncached,
+                "half" => caching.half = true,
                 _ => return Err(format!("caches do not know {name:?}")),
             }
         }

@@ -25,6 +25,8 @@
 //! * `arm-m7`: Cortex-M7 and its kind. Known: lines of 32 bytes; invalidating by address loses
 //!   stores; prefetch at any time; words travel whole. Assumed: the order is as weak as Arm allows.
 //!
+//! * `unequal`: a Cortex-M7 beside a core without a cache, as on STM32H745: `arm-m7` on the cores
+//!   with even numbers. The others have the same line and the same program.
 //! * `coherent`: cores whose caches the hardware keeps in step, with atomic operations. No case
 //!   looks at anything through a cache there. The order is as weak as Arm allows.
 //!
@@ -67,6 +69,8 @@ pub enum Preset {
     Rp2040,
     /// `arm-m7`: Cortex-M7 and its kind; `invalidate` loses, prefetch at any time (NXP).
     ArmM7,
+    /// `unequal`: `arm-m7`, of whose cores every other one has no cache.
+    Unequal,
     /// `coherent`: caches that the hardware keeps in step, and atomic operations.
     Coherent,
     /// `network`: no chip, but a simulated network of hosts with remote memory access
@@ -79,7 +83,7 @@ pub enum Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::SccWb,
         Self::SccWt,
         Self::SccNormal,
@@ -88,6 +92,7 @@ impl Preset {
         Self::Cxl,
         Self::Rp2040,
         Self::ArmM7,
+        Self::Unequal,
         Self::Coherent,
         Self::Network,
         Self::NetworkOrdered,
@@ -103,6 +108,7 @@ impl Preset {
             Self::Cxl => "cxl",
             Self::Rp2040 => "rp2040",
             Self::ArmM7 => "arm-m7",
+            Self::Unequal => "unequal",
             Self::Coherent => "coherent",
             Self::Network => "network",
             Self::NetworkOrdered => "network-ordered",
@@ -144,6 +150,7 @@ impl Preset {
                     invalidate_all: true,
                     write_back_all: true,
                     stores: Stores::Around,
+                    half: false,
                 },
                 // Nothing is promised of what stays in the write-combining buffer.
                 leaves: 8,
@@ -200,8 +207,12 @@ impl Preset {
                 },
                 ..chip
             },
-            Self::ArmM7 => Config {
+            Self::ArmM7 | Self::Unequal => Config {
                 profile: Profile::WeakFill,
+                caching: Caching {
+                    half: self == Self::Unequal,
+                    ..Caching::default()
+                },
                 prefetches: 64,
                 leaves: 8,
                 ..chip

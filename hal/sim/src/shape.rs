@@ -61,7 +61,7 @@ impl Shape {
             registers,
             ..
         } = config;
-        let stores = config.caching.stores;
+        let caching = config.caching;
         assert!(cores > 0, "a chip has at least one core");
         assert!(
             line.is_power_of_two() && (4..=LINE_MAX as u32).contains(&line),
@@ -87,8 +87,11 @@ impl Shape {
             memory,
             buffer,
             line_shift: line.trailing_zeros(),
-            read_piece: if stores == Stores::Uncached { 4 } else { line },
-            write_piece: if stores == Stores::Allocate { line } else { 4 },
+            read_piece: if caching.has_uncached() { 4 } else { line },
+            write_piece: match caching.stores {
+                Stores::Allocate => line,
+                _ => 4,
+            },
             publish,
             registers,
             networked: config.network.is_some(),

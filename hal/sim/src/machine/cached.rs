@@ -127,7 +127,7 @@ impl Machine {
         found[..len.into()].copy_from_slice(&bytes[byte..byte + usize::from(len)]);
         desk.set(found);
         let value = word(bytes, byte / 4);
-        if self.caching.stores == Stores::Uncached {
+        if self.caching.stores_of(core) == Stores::Uncached {
             self.caches.remove(slot);
         }
         Outcome {
@@ -140,7 +140,7 @@ impl Machine {
     /// Whether a cached store to the line goes to memory at once.
     #[inline]
     pub(super) fn passes_the_cache(&self, core: u16, line: u32) -> bool {
-        match self.caching.stores {
+        match self.caching.stores_of(core) {
             Stores::Allocate => false,
             Stores::Around => self.caches.find(core, line).is_none(),
             Stores::Through | Stores::Uncached => true,

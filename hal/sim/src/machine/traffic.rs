@@ -32,7 +32,9 @@ impl Machine {
         match op.access {
             Access::Load { .. } | Access::Store { .. } | Access::Atomic(_) => Traffic::Word(op.at),
             Access::Write { .. } if self.passes_the_cache(core, line) => Traffic::Word(op.at),
-            Access::Read { .. } if self.caching.stores == Stores::Uncached => Traffic::Word(op.at),
+            Access::Read { .. } if self.caching.stores_of(core) == Stores::Uncached => {
+                Traffic::Word(op.at)
+            }
             Access::Write { .. } if self.passes_the_cache(core, line) => Traffic::Line(op.at),
             Access::Read { .. } | Access::Write { .. } => match self.caches.find(core, line) {
                 Some(_) => Traffic::None,

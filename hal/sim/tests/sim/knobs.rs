@@ -276,7 +276,7 @@ fn who_keeps_the_contract_sees_no_difference() {
     }
     let swept = runs.run();
     swept.assert_done();
-    assert_eq!(swept.runs, 25 * 49 * 4);
+    assert_eq!(swept.runs, 25 * 50 * 4);
 }
 
 fn explore(caching: Caching, profile: Profile, method: Method, lapse: u8) -> Explored {
