@@ -83,7 +83,7 @@ impl Vectors {
 /// Makes `$name`, the first function of a core: turns its FPU on, if the target has one, and calls
 /// `$main`, a `extern "C" fn() -> !`. The chip has set the stack pointer.
 ///
-/// ```
+/// ```no_run
 /// flagpost_cortex_m::entry!(second, main);
 ///
 /// extern "C" fn main() -> ! {
