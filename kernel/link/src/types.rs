@@ -360,6 +360,8 @@ pub enum Refusal {
         /// The one that was asked for.
         session: Session,
     },
+    /// The rank's image was built otherwise than this one.
+    OtherBuild(Rank),
     /// There is no such rank.
     NoSuchRank(Rank),
     /// There is no such slot.

@@ -4,7 +4,10 @@
 
 use flagpost_hal::{Address, CoreId, Region};
 
-use crate::ring::{Ring, half};
+use crate::{
+    build::BUILD,
+    ring::{Ring, half},
+};
 
 /// Words of the slots.
 pub(crate) const SLOTS: u32 = 32;
@@ -56,7 +59,7 @@ impl Layout {
     /// but where they saturate), such rings, and a message buffer of `buffer` bytes.
     pub const fn new(line: usize, ranks: u16, ring: Ring, parts: Parts, buffer: usize) -> Self {
         let (line, buffer) = (line as u32, buffer as u32);
-        let slots = round_up(8, line);
+        let slots = round_up(BUILD as u32 + 4, line);
         let scratch = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
         let scratch_bytes = SCRATCH_PER_RANK.saturating_mul(ranks as u32);
         let fixed = round_up(scratch.saturating_add(scratch_bytes), line);
@@ -190,7 +193,8 @@ mod tests {
                         behind,
                     };
                     let l = Layout::new(line, ranks, ring, parts, buffer);
-                    assert!(l.ready + 4 <= l.arrived && l.arrived + 4 <= l.slots);
+                    assert!(l.ready + 4 <= l.arrived && l.arrived as usize + 4 <= BUILD);
+                    assert!(BUILD + 4 <= l.slots as usize);
                     assert!(l.slots + 4 * SLOTS <= l.scratch);
                     let scratch_end = l.scratch + SCRATCH_PER_RANK * u32::from(ranks);
                     let end = if l.in_buffer { l.buffer_end } else { l.end };

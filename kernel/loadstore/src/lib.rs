@@ -30,7 +30,9 @@
 //!   ├───────────────┤
 //!   │ 4             │ arrived: session number     owner, when it starts
 //!   ├───────────────┤
-//!   │ max(L, 8)     │ slots: 32 words             per word: the one peer that signals it
+//!   │ 8             │ how its image was built     owner, before
+//!   ├───────────────┤
+//!   │ max(L, 12)    │ slots: 32 words             per word: the one peer that signals it
 //!   ├───────────────┤
 //!   │ scratch       │ 32 bytes per rank           per use, see the kernel's collectives
 //!   ├───────────────┤
@@ -69,6 +71,7 @@ extern crate flagpost_points;
 
 pub mod announced;
 pub mod base;
+mod build;
 pub mod flight;
 pub mod layout;
 mod link;

@@ -7,8 +7,8 @@
 //!
 //! # Steps
 //! ```text
-//!   start     write back dirty lines, drain, arrived = session
-//!   open      all have arrived: free the register, clear the words, drain, ready = session
+//!   start     write back dirty lines, build = this image's, drain, arrived = session
+//!   open      all have arrived, and were built like this one: free the register, clear the words, drain, ready = session
 //! ```
 //! `open` does not wait. It is tried at the end of `start`, and in each `connect` until it is done.
 
@@ -22,6 +22,7 @@ use flagpost_link::{Heap, Key, Link as _, Rank, Refusal, Session};
 
 use crate::{
     Atomics as _, Base, LoadStore, Mail, Ring,
+    build::BUILD,
     layout::{Layout, UPDATE},
     mail::Plan,
     ring::PAIRS,
@@ -108,6 +109,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             point!(WRITE_BACK "else an earlier program's dirty lines travel over this world":
                 "mapped.start.write_back", machine.write_back(&[base.lines(0, memory)])),
             {
+                machine.store_u32(base.own(BUILD), link.build());
                 point!(DRAIN "stores of an earlier session come before a peer clears its words":
                     "mapped.start.leave", machine.drain());
                 machine.store_u32(base.own(layout.arrived as usize), link.session);
@@ -122,13 +124,17 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// and announces that it is ready. Nothing if that is done.
     ///
     /// # Errors
-    /// [`Refusal::NotReady`], with a rank that has not begun this session.
+    /// [`Refusal::NotReady`], with a rank that has not begun this session;
+    /// [`Refusal::OtherBuild`].
     pub(crate) fn open(&self) -> Result<(), Refusal> {
         let Some(first) = self.missing.get() else {
             return Ok(());
         };
         point!(WAIT "what peers have stored in an earlier session is cleared here":
             "mapped.start.meet", self.all_arrived(first)?);
+        point!(ACQUIRE "a rank's build is looked at after it has arrived":
+            "mapped.start.acquire", self.machine().acquire());
+        self.all_alike()?;
         let ready = self.base().own(self.base().layout.ready as usize);
         order!("peers lock the register after `ready`": "mapped.start.release<ready",
         point!(LOCK "the state of the register is undefined":

@@ -122,6 +122,13 @@ errors! {
         /// Calls that only test fail where the rank is named in the call; those for any rank's find
         /// nothing.
         PeerLeft(rank: Rank) => Peer: "rank {rank} has left: its program has ended";
+        /// The rank's image was built otherwise than this one: it has another version of Flagpost,
+        /// line size, number of cores, kind of link, or tables or rings of other sizes. Both would
+        /// look for each other's words in other places, so the world does not start. Build the
+        /// images of all cores with the same ones.
+        OtherBuild(rank: Rank) => Call:
+            "rank {rank} has an image that was built otherwise: version, line size, cores, link, \
+             rings or sizes of tables differ";
         /// There is no such rank.
         NoSuchRank {
             /// The rank.
@@ -319,6 +326,7 @@ impl From<Refusal> for Error {
             },
             Refusal::TooManyPieces { max } => Self::TooManyPieces { max },
             Refusal::PeerLost(rank) => Self::PeerLost(rank),
+            Refusal::OtherBuild(rank) => Self::OtherBuild(rank),
             other => Self::Link(other),
         }
     }

@@ -14,6 +14,7 @@ fn texts_name_a_rank_once() {
     let errors = [
         Error::PeerLost(rank),
         Error::PeerLeft(rank),
+        Error::OtherBuild(rank),
         Error::NoSuchRank { rank, size },
         Error::DuplicateRank(rank),
         Error::NotInGroup(rank),

@@ -5,7 +5,7 @@ use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
 use flagpost_link::{Access as _, LocalMemory as _, Op, Refusal, Slot, Telling as _, Waiting as _};
 
 use super::{insist, join, join_as, other, timeout};
-use crate::{Context, Failure, MachinePlatform, context::check};
+use crate::{Context, Failure, MachinePlatform, Ring, context::check};
 
 /// Stands for a call that should have failed and did not.
 pub(super) const NO_ERROR: Failure = Failure::Wrong {
@@ -67,6 +67,20 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
     window.put_notify(second.rank().next(second.size()), 0, &[77], Tag(9))?;
     check("the second world's tag", any.wait()?.tag.0, 9_u32)?;
     check("and data", window.local().get(0)?, 77_u32)
+}
+
+/// Every other rank has an image that was built otherwise: with rings of another size. No rank's
+/// world starts, and each is told which rank differs.
+pub(super) fn other_build<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let odd = context.machine.core().get() % 2;
+    let entries = 2 << odd;
+    let world = join_as(context, context.session, Some(Ring::Shared { entries })).map(drop);
+    let first_other = Error::OtherBuild(Rank::new(1 - odd));
+    match world {
+        Err(Failure::Library(error)) if error == first_other => Ok(()),
+        Err(other) => Err(other),
+        Ok(()) => Err(NO_ERROR),
+    }
 }
 
 /// Rank 0 is reset alone, twice: it begins the next session while its peers are in the last one,

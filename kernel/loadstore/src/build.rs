@@ -1,0 +1,76 @@
+//! Whether the images of two ranks were built alike.
+//!
+//! Ranks may run images of their own, as the unequal cores of a chip do. They find each other's
+//! words by computing the same offsets, and read each other's entries. So all that decides these
+//! goes into one number, the *build*. Each rank stores its own beside its session number before it
+//! says that it has arrived, and compares those of all others before it stores anything there.
+
+use flagpost_hal::{Coherence as _, CoreId, Region, Topology as _, UncachedMemory as _};
+use flagpost_link::{Link as _, Rank, Refusal};
+
+use crate::{Atomics as _, LoadStore, Mail, Ring, layout::Layout};
+
+/// Where it is in each rank's memory, whatever the layout: behind the two session numbers.
+pub(crate) const BUILD: usize = 8;
+
+/// The version of this crate: entries and the fixed part may differ in another.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
+    /// The build of this rank.
+    pub(crate) fn build(&self) -> u32 {
+        let kind = match self.base().layout.ring {
+            Ring::Shared { .. } => 0,
+            Ring::Pairs { .. } => 1,
+            Ring::Bells { .. } => 2,
+        };
+        let Layout {
+            ring,
+            end,
+            buffer_end,
+            ..
+        } = self.base().layout;
+        let facts = [
+            Self::LINE as u32,
+            u32::from(W::COHERENT)
+                | u32::from(W::Machine::COHERENT) << 1
+                | u32::from(W::Atomics::NATIVE) << 2,
+            W::PEERS as u32,
+            PIECES as u32,
+            self.machine().cores().into(),
+            kind,
+            ring.entries(),
+            end,
+            buffer_end,
+        ];
+        facts.into_iter().fold(const { of_version() }, mixed)
+    }
+
+    /// `Ok` if all ranks, which have arrived, were built like this one.
+    ///
+    /// # Errors
+    /// [`Refusal::OtherBuild`], with the first rank that was not.
+    pub(crate) fn all_alike(&self) -> Result<(), Refusal> {
+        let own = self.build();
+        for rank in (0..self.machine().cores()).map(Rank::new) {
+            let at = Region::memory(CoreId::new(rank.get())).at(BUILD);
+            if self.machine().load_u32(at) != own {
+                return Err(Refusal::OtherBuild(rank));
+            }
+        }
+        Ok(())
+    }
+}
+
+const fn of_version() -> u32 {
+    let (mut hash, mut rest) = (0x811C_9DC5, VERSION.as_bytes());
+    while let [byte, others @ ..] = rest {
+        (hash, rest) = (mixed(hash, *byte as u32), others);
+    }
+    hash
+}
+
+/// A step of the hash FNV-1a, by words.
+const fn mixed(hash: u32, word: u32) -> u32 {
+    (hash ^ word).wrapping_mul(0x0100_0193)
+}
