@@ -91,9 +91,23 @@ pub trait Relax {
     /// * R3. May return without any change. Sleeping ports wake up often enough for time budgets
     ///   (milliseconds).
     ///
+    /// * R4. A port that sleeps until it is [`told`](Self::told) does so only if all of the words
+    ///   lie in this core's own regions. Words elsewhere change unannounced.
+    ///
     /// Between two calls the loop must poll each word that it waits for. All of these words must be
     /// in `watched`, or `watched` must be empty.
     fn relax(&self, watched: &[Watch]);
+
+    /// This core has stored what `core` may wait for, in regions of `core`. A port whose cores
+    /// sleep wakes `core`: by an event, an interrupt, a bell. What was stored is in memory first:
+    /// the port drains. A `core` that does not sleep yet finds the event when it is about to (R1),
+    /// and [acquires](Coherence::acquire) when it has woken: no later look is from before.
+    ///
+    /// The default does nothing: for ports that look at the words again by themselves.
+    #[inline(always)]
+    fn told(&self, core: CoreId) {
+        let _ = core;
+    }
 
     /// Says what this core waits for, and where: `waits for …`. The loop calls it before each
     /// [`relax`](Self::relax). A machine whose user asks what its cores wait for notes it; the

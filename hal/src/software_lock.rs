@@ -329,6 +329,11 @@ impl<M: Relax, const PATIENCE: u32> Relax for WithSoftwareLock<M, PATIENCE> {
     }
 
     #[inline(always)]
+    fn told(&self, core: CoreId) {
+        self.machine.told(core);
+    }
+
+    #[inline(always)]
     fn waits(&self, what: fmt::Arguments<'_>) {
         self.machine.waits(what);
     }

@@ -69,6 +69,12 @@ fn unequal() {
     on(Preset::Unequal);
 }
 
+/// No wake-up is lost.
+#[test]
+fn sleeping() {
+    on(Preset::Sleeping);
+}
+
 /// With records and their claims.
 #[test]
 fn coherent() {

@@ -142,6 +142,10 @@ pub struct Config {
     pub publish: u32,
     /// Whether there are test-and-set registers. If not, the core that uses one panics.
     pub registers: bool,
+    /// Whether a core that relaxes on words of its own regions sleeps until its bell tells it
+    /// ([`Relax::told`](flagpost_hal::Relax::told)). A change that nobody announces is not noticed
+    /// then. Programs have no bells of their own.
+    pub sleeps: bool,
     /// The network that the cores are on. None: there is none, and [`Nic`](crate::Nic) panics.
     pub network: Option<Wire>,
     /// Who runs next.
@@ -196,6 +200,7 @@ impl Default for Config {
             publish: 4,
             network: None,
             registers: true,
+            sleeps: false,
             schedule: Schedule::Random,
             seed: 0,
             evictions: 16,
@@ -301,6 +306,9 @@ impl fmt::Display for Config {
         if !self.registers {
             write!(f, " registers=false")?;
         }
+        if self.sleeps {
+            write!(f, " sleeps=true")?;
+        }
         if let Some(wire) = self.network {
             write!(f, " network={wire}")?;
         }
@@ -397,6 +405,7 @@ impl Config {
             "publish" => self.publish = number(name, value)?,
             "network" => self.network = Some(value.parse()?),
             "registers" => self.registers = number(name, value)?,
+            "sleeps" => self.sleeps = number(name, value)?,
             "leaves" => self.leaves = number(name, value)?,
             "schedule" => self.schedule = value.parse()?,
             "seed" => self.seed = number(name, value)?,
@@ -469,6 +478,7 @@ mod tests {
             caching: "saves+around".parse().unwrap_or_default(),
             publish: 16,
             registers: false,
+            sleeps: true,
             leaves: 9,
             network: Some(Wire::default()),
             ..Config::default()

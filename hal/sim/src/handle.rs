@@ -400,10 +400,22 @@ impl<const LINE: usize> Clock for SimCore<LINE> {
 impl<const LINE: usize> Relax for SimCore<LINE> {
     #[track_caller]
     fn relax(&self, watched: &[Watch]) {
+        let own = |watch: &Watch| watch.at.region.owner == self.core();
+        if self.shape.sleeps && !watched.is_empty() && watched.iter().all(own) {
+            return self.sleep(watched);
+        }
         for &Watch { at, seen } in watched {
             self.ask_at_word(Access::Watch { seen }, at);
         }
         self.ask(Access::Relax);
+    }
+
+    #[track_caller]
+    fn told(&self, core: CoreId) {
+        if self.shape.sleeps {
+            self.drain();
+            self.ring(core);
+        }
     }
 
     fn waits(&self, what: fmt::Arguments<'_>) {
@@ -426,6 +438,17 @@ impl<const LINE: usize> SimCore<LINE> {
     #[track_caller]
     pub fn ring(&self, core: CoreId) {
         self.ask(Access::Ring(self.number(core)));
+    }
+
+    /// Sleeps until the bell rings, unless some word differs already. What rings meanwhile is
+    /// remembered.
+    #[track_caller]
+    fn sleep(&self, watched: &[Watch]) {
+        if { watched.iter() }.all(|watch| self.load_u32(watch.at) == watch.seen) {
+            self.wait_for_ring();
+            // No later look is from before the ring.
+            self.acquire();
+        }
     }
 
     /// Waits until this core's bell has been rung, and clears it.

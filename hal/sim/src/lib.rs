@@ -71,6 +71,7 @@
 //! | `caching` | side effects of cache actions, and where stores go: [`Caching`] | `plain` |
 //! | `publish` | bytes of a bulk store that are never torn: 4 to 32 | 4 |
 //! | `registers` | whether there are test-and-set registers | yes |
+//! | `sleeps` | whether waiting cores sleep until they are told | no |
 //! | `evictions`, `prefetches` | how often the chip does them by itself | 16, 32 |
 //! | `drains`, `leaves` | the same | 256, 0 |
 //! | `mesh`, `controllers`, `latencies` | places and times | the SCC's |

@@ -27,6 +27,8 @@
 //!
 //! * `unequal`: a Cortex-M7 beside a core without a cache, as on STM32H745: `arm-m7` on the cores
 //!   with even numbers. The others have the same line and the same program.
+//! * `sleeping`: the SCC, whose cores sleep while they wait for words of their own, until a bell
+//!   tells them.
 //! * `coherent`: cores whose caches the hardware keeps in step, with atomic operations. No case
 //!   looks at anything through a cache there. The order is as weak as Arm allows.
 //!
@@ -71,6 +73,8 @@ pub enum Preset {
     ArmM7,
     /// `unequal`: `arm-m7`, of whose cores every other one has no cache.
     Unequal,
+    /// `sleeping`: cores that sleep until they are told.
+    Sleeping,
     /// `coherent`: caches that the hardware keeps in step, and atomic operations.
     Coherent,
     /// `network`: no chip, but a simulated network of hosts with remote memory access
@@ -83,7 +87,7 @@ pub enum Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::SccWb,
         Self::SccWt,
         Self::SccNormal,
@@ -93,6 +97,7 @@ impl Preset {
         Self::Rp2040,
         Self::ArmM7,
         Self::Unequal,
+        Self::Sleeping,
         Self::Coherent,
         Self::Network,
         Self::NetworkOrdered,
@@ -109,6 +114,7 @@ impl Preset {
             Self::Rp2040 => "rp2040",
             Self::ArmM7 => "arm-m7",
             Self::Unequal => "unequal",
+            Self::Sleeping => "sleeping",
             Self::Coherent => "coherent",
             Self::Network => "network",
             Self::NetworkOrdered => "network-ordered",
@@ -214,6 +220,12 @@ impl Preset {
                     ..Caching::default()
                 },
                 prefetches: 64,
+                leaves: 8,
+                ..chip
+            },
+            Self::Sleeping => Config {
+                profile: Profile::Weak,
+                sleeps: true,
                 leaves: 8,
                 ..chip
             },

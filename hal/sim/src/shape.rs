@@ -35,6 +35,8 @@ pub(crate) struct Shape {
     pub(crate) publish: u32,
     /// Whether there are test-and-set registers.
     pub(crate) registers: bool,
+    /// Whether cores sleep until they are told.
+    pub(crate) sleeps: bool,
     /// Whether there is a network.
     pub(crate) networked: bool,
     /// Whether it orders puts.
@@ -94,6 +96,7 @@ impl Shape {
             },
             publish,
             registers,
+            sleeps: config.sleeps,
             networked: config.network.is_some(),
             orders_puts: config.network.is_some_and(|wire| wire.ordered),
             plan: Plan::new(cores, config.mesh, config.controllers.as_ref()),

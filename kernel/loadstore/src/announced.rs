@@ -75,6 +75,8 @@ impl<const PEERS: usize> Announced<PEERS> {
                     "mapped.announced.drain", base.machine.drain());
             },
             base.machine.store_u32(at, announcing(number, base.layout.phase(ticket))));
+        let site = site!(NOTIFY "the owner sleeps until it is told": "mapped.announced.wakes");
+        base.told(to, site);
         Ok(())
     }
 

@@ -59,7 +59,7 @@ impl Layout {
     /// but where they saturate), such rings, and a message buffer of `buffer` bytes.
     pub const fn new(line: usize, ranks: u16, ring: Ring, parts: Parts, buffer: usize) -> Self {
         let (line, buffer) = (line as u32, buffer as u32);
-        let slots = round_up(BUILD as u32 + 4, line);
+        let slots = round_up((BUILD as u32).saturating_add(4), line);
         let scratch = round_up(slots.saturating_add(SLOTS.saturating_mul(4)), line);
         let scratch_bytes = SCRATCH_PER_RANK.saturating_mul(ranks as u32);
         let fixed = round_up(scratch.saturating_add(scratch_bytes), line);

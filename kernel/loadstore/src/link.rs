@@ -224,6 +224,8 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
             "mapped.put.told", self.mail.before_telling(None)?);
         self.machine().store_bytes(region.at(start), data);
         self.mail.stored();
+        let site = site!(NOTIFY "its owner may wait for these bytes": "mapped.put.wakes");
+        self.base().told(to, site);
         Ok(())
     }
 
@@ -385,11 +387,11 @@ impl<W: Mail, const PIECES: usize> Fast for LoadStore<W, PIECES> {
         match width {
             Width::Half if W::Atomics::NATIVE => {
                 let at = self.fast_at(to, key, offset, 4)?;
-                Some(self.changed(self.base().change_short(at, amo)?).into())
+                Some(self.changed(to, self.base().change_short(at, amo)?).into())
             }
             Width::Whole if W::Atomics::WIDE => {
                 let at = self.fast_at(to, key, offset, 8)?;
-                Some(self.changed(self.base().change_long(at, amo)?))
+                Some(self.changed(to, self.base().change_long(at, amo)?))
             }
             _ => None,
         }

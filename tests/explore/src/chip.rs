@@ -171,7 +171,9 @@ impl Setting {
         if self.chip.mapping().is_some() {
             return self.cores <= 512 && !self.case.atomics;
         }
-        self.chip.config().registers || !self.case.atomics
+        // A sleeping core's bell is not the program's.
+        let bell = self.chip == Chip::Preset(Preset::Sleeping) && self.case.name == "hal.doorbell";
+        !bell && (self.chip.config().registers || !self.case.atomics)
     }
 
     /// Adds the setting to a sweep, on a chip like its own ([`config`](Self::config)).

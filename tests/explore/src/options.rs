@@ -32,7 +32,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
     /// Only this other chip: scc-wb or scc-wt (the SCC port over message-buffer memory),
-    /// scc-normal, tensix-bh, et, cxl, rp2040, arm-m7, unequal or coherent; or network or
+    /// scc-normal, tensix-bh, et, cxl, rp2040, arm-m7, unequal, sleeping or coherent; or network or
     /// network-ordered: no chip, but a simulated network of hosts with remote memory access, and
     /// one that orders puts
     #[arg(long, value_name = "NAME", conflicts_with = "profile")]

@@ -58,12 +58,20 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         }
     }
 
-    /// A cell was changed in one step, and held `old`.
+    /// A cell of `to` was changed in one step, and held `old`.
     #[inline(always)]
-    pub(crate) fn changed<T>(&self, old: T) -> T {
+    pub(crate) fn changed<T>(&self, to: Rank, old: T) -> T {
         point!(ACQUIRE "G3; where there is a lock, taking it has done so":
             "mapped.cells.change.acquire", self.machine().acquire());
+        self.tell_of_cell(to);
         old
+    }
+
+    /// A cell of `to` holds something else.
+    #[inline(always)]
+    fn tell_of_cell(&self, to: Rank) {
+        let site = site!(NOTIFY "its owner may sleep until it changes": "mapped.cells.wakes");
+        self.base().told(to, site);
     }
 
     /// Before a cell is changed, by whichever means: somebody may wait for it.
@@ -115,7 +123,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             _ => None,
         };
         if let Some(old) = without_lock {
-            return Ok(self.changed(old));
+            return Ok(self.changed(to, old));
         }
         self.base().looked();
         let site = site!(LOCK "nobody else changes the cell": "mapped.cells.change.lock");
@@ -127,6 +135,9 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         }
         let site = site!(DRAIN "the next holder loads the new value": "mapped.cells.change.drain");
         self.base().unlock(held, site);
+        if new != old {
+            self.tell_of_cell(to);
+        }
         Ok(old)
     }
 
@@ -159,6 +170,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             };
             self.mail.stored();
             self.base().change_word(to, region.at(word), new)?;
+            self.tell_of_cell(to);
             return Ok(());
         }
         if W::Atomics::WIDE {
@@ -175,6 +187,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             };
             self.mail.stored();
             self.base().change_two_words(to, region.at(long), new)?;
+            self.tell_of_cell(to);
             return Ok(());
         }
         let site = site!(LOCK "nobody else changes the bytes": "mapped.cells.update.lock");
@@ -188,6 +201,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         }
         let site = site!(DRAIN "the next holder loads the new bytes": "mapped.cells.update.drain");
         self.base().unlock(held, site);
+        self.tell_of_cell(to);
         Ok(())
     }
 

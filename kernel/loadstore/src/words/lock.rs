@@ -32,4 +32,12 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
             point!(drain, self.machine.drain()),
             drop(held));
     }
+
+    /// Wakes `rank`, if it sleeps until words of its own change: this rank has changed some.
+    #[inline(always)]
+    pub fn told(&self, rank: Rank, site: Site) {
+        if rank != self.rank() {
+            point!(site, self.machine.told(CoreId::new(rank.get())));
+        }
+    }
 }
