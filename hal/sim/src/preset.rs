@@ -30,7 +30,7 @@
 //! * `sleeping`: the SCC, whose cores sleep while they wait for words of their own, until a bell
 //!   tells them.
 //! * `coherent`: cores whose caches the hardware keeps in step, with atomic operations. No case
-//!   looks at anything through a cache there. The order is as weak as Arm allows.
+//!   looks at anything through a cache there. The order is as weak as Arm allows. Cores sleep.
 //!
 //! `network` is no chip at all: hosts that reach each other by operations of their network, in any
 //! order (`nic.rs`). In `network-ordered` some puts wait for earlier ones to the same target (F9).
@@ -231,6 +231,7 @@ impl Preset {
             },
             Self::Coherent => Config {
                 profile: Profile::Weak,
+                sleeps: true,
                 ..chip
             },
             Self::Network | Self::NetworkOrdered => Config {

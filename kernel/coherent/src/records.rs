@@ -196,7 +196,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         Ok(())
     }
 
-    /// Wakes the owner of a ring to which this rank has sent a record.
+    /// Wakes the owner of a ring in which this rank has changed a record.
     #[inline(always)]
     fn tell(&self, to: Rank) {
         let site = site!(NOTIFY "the owner sleeps until it is told": "coherent.send.wakes");
@@ -278,6 +278,8 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             point!(DRAIN "I4: the data are in memory":
                 "mapped.records.flush.drain", self.base.machine.drain()),
             self.exchange(at, place, CLAIMED, TAKEN));
+        // It may wait for that.
+        self.tell(to);
         Ok(true)
     }
 

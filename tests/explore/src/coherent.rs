@@ -109,7 +109,8 @@ impl Relax for Coherent {
         self.crowded
     }
 
-    forward!(in Relax => core: relax(watched: &[Watch]); waits(what: fmt::Arguments<'_>));
+    forward!(in Relax => core:
+        relax(watched: &[Watch]); told(core: CoreId); waits(what: fmt::Arguments<'_>));
 }
 
 impl flagpost_coherent::Records for Coherent {}
