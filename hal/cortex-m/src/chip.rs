@@ -50,7 +50,27 @@ pub unsafe trait Chip: Copy + 'static {
         instructions::dmb();
     }
 
-    /// The time between two polls of a wait. The default is YIELD.
+    /// True if cores sleep while they wait for words of their own regions. Then
+    /// [`sleep`](Self::sleep) ends after [`wake`](Self::wake) by another core, and every few
+    /// milliseconds by itself, for the sake of budgets: start a timer whose interrupts are events
+    /// (SEVONPEND).
+    const SLEEPS: bool = false;
+
+    /// Sleeps until an event. One that came since the last sleep counts. The default is WFE.
+    #[inline(always)]
+    fn sleep() {
+        instructions::wfe();
+    }
+
+    /// An event for `core`, after all earlier stores. The default is DSB and SEV, for all cores.
+    #[inline(always)]
+    fn wake(core: u16) {
+        let _ = core;
+        instructions::dsb();
+        instructions::sev();
+    }
+
+    /// The time between two polls of a wait that does not sleep. The default is YIELD.
     #[inline(always)]
     fn relax() {
         instructions::yield_turn();

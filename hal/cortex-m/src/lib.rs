@@ -62,8 +62,8 @@
 //! * A counter of 32 bits or less is widened at each call of `cycles`. Waits call it often enough.
 //!   A program that makes no call for a whole turn of the counter loses that turn: its next budget
 //!   is longer.
-//! * YIELD does nothing on silicon: a wait polls. [`Chip::relax`] may sleep by WFE if something
-//!   wakes it, such as a timer: see R1 and R3 of `flagpost_hal::Relax`.
+//! * YIELD does nothing on silicon: a wait polls. With [`Chip::SLEEPS`] it sleeps by WFE until a
+//!   peer has changed a word of this core: see R1 to R4 of `flagpost_hal::Relax`.
 //!
 //! **Start**
 //! * A core starts again only with all others, or by the recipe of sessions: see

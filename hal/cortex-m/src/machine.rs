@@ -11,6 +11,7 @@
 //! | S3, S4, S7 | [`Chip::barrier`] |
 //! | S5 | it is, for the compiler, an access to any memory |
 //! | T3 | a flag per lock, of each core |
+//! | R1, R4 | words are looked at once more; then [`Chip::sleep`], which an event ends |
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
@@ -366,8 +367,23 @@ impl<C: Chip> Clock for CortexM<C> {
 
 impl<C: Chip> Relax for CortexM<C> {
     #[inline]
-    fn relax(&self, _: &[Watch]) {
-        C::relax();
+    fn relax(&self, watched: &[Watch]) {
+        let own = |watch: &Watch| watch.at.region.owner == self.core;
+        if !C::SLEEPS || watched.is_empty() || !watched.iter().all(own) {
+            return C::relax();
+        }
+        // A change from here on is followed by an event, which ends the sleep (R1).
+        if { watched.iter() }.all(|watch| self.load_u32(watch.at) == watch.seen) {
+            C::sleep();
+            C::barrier();
+        }
+    }
+
+    #[inline(always)]
+    fn told(&self, core: CoreId) {
+        if C::SLEEPS {
+            C::wake(core.get());
+        }
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread;
+use std::sync::{Condvar, Mutex};
+use std::{mem, thread};
 
 use flagpost_cortex_m::{Chip, CortexM, Exclusives, Lock, Section, Shared, Stack};
 use flagpost_hal::{
-    Address, Amo, Clock as _, Coherence as _, CoreId, NativeAtomics as _, Region, TestAndSet as _,
-    Topology as _, UncachedMemory as _,
+    Address, Amo, Clock as _, Coherence as _, CoreId, NativeAtomics as _, Region, Relax as _,
+    TestAndSet as _, Topology as _, UncachedMemory as _, Watch,
 };
 
 thread_local! {
@@ -17,11 +18,12 @@ thread_local! {
 
 /// Two threads. Their locks know the holder, who takes them as often as it likes.
 #[derive(Copy, Clone, Debug)]
-struct Threads<const BITS: u32 = 32>;
+struct Threads<const BITS: u32 = 32, const SLEEPS: bool = false>;
 
 // SAFETY: the host's memory is coherent, and the default barrier is a full fence here.
-unsafe impl<const BITS: u32> Chip for Threads<BITS> {
+unsafe impl<const BITS: u32, const SLEEPS: bool> Chip for Threads<BITS, SLEEPS> {
     const COUNTER_BITS: u32 = BITS;
+    const SLEEPS: bool = SLEEPS;
 
     fn core() -> u16 {
         CORE.get()
@@ -45,12 +47,30 @@ unsafe impl<const BITS: u32> Chip for Threads<BITS> {
         lock.free();
     }
 
+    /// No timer: without the event a core sleeps for ever.
+    fn sleep() {
+        let (event, woken) = &EVENTS[usize::from(CORE.get())];
+        let mut event = event.lock().expect("no core panics");
+        while !mem::take(&mut *event) {
+            event = woken.wait(event).expect("no core panics");
+        }
+    }
+
+    fn wake(core: u16) {
+        let (event, woken) = &EVENTS[usize::from(core)];
+        *event.lock().expect("no core panics") = true;
+        woken.notify_one();
+    }
+
     fn relax() {
         thread::yield_now();
     }
 }
 
-impl<const BITS: u32> Exclusives for Threads<BITS> {}
+/// The event registers of both cores.
+static EVENTS: [(Mutex<bool>, Condvar); 2] = [const { (Mutex::new(false), Condvar::new()) }; 2];
+
+impl<const BITS: u32, const SLEEPS: bool> Exclusives for Threads<BITS, SLEEPS> {}
 
 critical_section::set_impl!(Section<Threads>);
 
@@ -207,6 +227,36 @@ fn locks_atomics_and_bells_reach_the_other_core() {
     let machine = CortexM::<Threads>::start(shared).expect("core 0");
     assert_eq!(machine.load_u32(at(0, 8)), 2 * TIMES);
     assert_eq!(machine.load_u32(at(0, 12)), 2 * TIMES);
+}
+
+/// Each core counts in the other's region what it finds in its own, and sleeps meanwhile.
+#[test]
+fn a_core_sleeps_until_it_is_told() {
+    let shared = fresh();
+    both(|| {
+        let machine = CortexM::<Threads<32, true>>::start(shared).expect("a core of two");
+        let (me, other) = (machine.core(), CoreId::new(1 - machine.core().get()));
+        let mut count = 0;
+        while count < 1000 {
+            if me.get() == 0 {
+                machine.store_u32(at(other.get(), 20), count + 1);
+                machine.told(other);
+            }
+            let own = at(me.get(), 20);
+            loop {
+                let seen = machine.load_u32(own);
+                if seen > count {
+                    count = seen;
+                    break;
+                }
+                machine.relax(&[Watch { at: own, seen }]);
+            }
+            if me.get() == 1 {
+                machine.store_u32(at(other.get(), 20), count);
+                machine.told(other);
+            }
+        }
+    });
 }
 
 #[test]

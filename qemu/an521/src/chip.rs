@@ -14,6 +14,9 @@ pub(crate) static SHARED: Shared<2, 4096> = Shared::new();
 // SAFETY: no core has a cache, and DMB orders what QEMU's one thread has not ordered already.
 #[expect(unsafe_code, reason = "the contract of a chip")]
 unsafe impl Chip for An521 {
+    /// QEMU's WFE gives the turn away and returns: so no timer is needed.
+    const SLEEPS: bool = true;
+
     fn core() -> u16 {
         Register::CpuId.load() as u16
     }
