@@ -101,7 +101,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let words = [announcing(immediate, top), inbox.next()];
         let machine = &self.base.machine;
         machine.store_record(at, words, [of_parts(place, len as u8), word]);
-        self.tell(to);
+        self.base.told(to);
         out.sends(after);
         if len > 0 && out.flight.leaves(after, place, place.wrapping_add(len)) {
             self.in_flight.set(self.in_flight.get().wrapping_add(1));
@@ -183,7 +183,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         // It drains before its first word: what was put, or read, before the entry comes first.
         let machine = &self.base.machine;
         machine.store_record(machine.spot(at), words, body);
-        self.tell(to);
+        self.base.told(to);
         if !carried.is_empty() {
             let end = place.saturating_add(data.len());
             if out.flight.leaves(ticket.wrapping_add(1), place, end) {
@@ -194,13 +194,6 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             self.at_once.set(false);
         }
         Ok(())
-    }
-
-    /// Wakes the owner of a ring in which this rank has changed a record.
-    #[inline(always)]
-    fn tell(&self, to: Rank) {
-        let site = site!(NOTIFY "the owner sleeps until it is told": "coherent.send.wakes");
-        self.base.told(to, site);
     }
 
     /// Where the entry of `ticket` is in the ring at `to`, and its number there.
@@ -279,7 +272,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
                 "mapped.records.flush.drain", self.base.machine.drain()),
             self.exchange(at, place, CLAIMED, TAKEN));
         // It may wait for that.
-        self.tell(to);
+        self.base.told(to);
         Ok(true)
     }
 

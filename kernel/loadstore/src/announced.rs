@@ -75,8 +75,7 @@ impl<const PEERS: usize> Announced<PEERS> {
                     "mapped.announced.drain", base.machine.drain());
             },
             base.machine.store_u32(at, announcing(number, base.layout.phase(ticket))));
-        let site = site!(NOTIFY "the owner sleeps until it is told": "mapped.announced.wakes");
-        base.told(to, site);
+        base.told(to);
         Ok(())
     }
 

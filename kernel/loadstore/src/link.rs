@@ -224,8 +224,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
             "mapped.put.told", self.mail.before_telling(None)?);
         self.machine().store_bytes(region.at(start), data);
         self.mail.stored();
-        let site = site!(NOTIFY "its owner may wait for these bytes": "mapped.put.wakes");
-        self.base().told(to, site);
+        self.base().told(to);
         Ok(())
     }
 

@@ -131,9 +131,11 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             return Ok(());
         };
         point!(WAIT "what peers have stored in an earlier session is cleared here":
-            "mapped.start.meet", self.all_arrived(first)?);
-        point!(ACQUIRE "a rank's build is looked at after it has arrived":
-            "mapped.start.acquire", self.machine().acquire());
+        "mapped.start.meet", {
+            self.all_arrived(first)?;
+            // Builds are looked at after their ranks have arrived.
+            self.machine().acquire();
+        });
         self.all_alike()?;
         let ready = self.base().own(self.base().layout.ready as usize);
         order!("peers lock the register after `ready`": "mapped.start.release<ready",

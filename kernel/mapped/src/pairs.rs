@@ -174,8 +174,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
         point!(DRAIN "else the line might stay in this core's buffer for ever":
             "mapped.pairs.send.leave", self.base.machine.drain());
-        let site = site!(NOTIFY "the owner sleeps until it is told": "mapped.pairs.send.wakes");
-        self.base.told(to, site);
+        self.base.told(to);
         Ok(())
     }
 

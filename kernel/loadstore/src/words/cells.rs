@@ -63,15 +63,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     pub(crate) fn changed<T>(&self, to: Rank, old: T) -> T {
         point!(ACQUIRE "G3; where there is a lock, taking it has done so":
             "mapped.cells.change.acquire", self.machine().acquire());
-        self.tell_of_cell(to);
+        self.base().told(to);
         old
-    }
-
-    /// A cell of `to` holds something else.
-    #[inline(always)]
-    fn tell_of_cell(&self, to: Rank) {
-        let site = site!(NOTIFY "its owner may sleep until it changes": "mapped.cells.wakes");
-        self.base().told(to, site);
     }
 
     /// Before a cell is changed, by whichever means: somebody may wait for it.
@@ -136,7 +129,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         let site = site!(DRAIN "the next holder loads the new value": "mapped.cells.change.drain");
         self.base().unlock(held, site);
         if new != old {
-            self.tell_of_cell(to);
+            self.base().told(to);
         }
         Ok(old)
     }
@@ -170,7 +163,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             };
             self.mail.stored();
             self.base().change_word(to, region.at(word), new)?;
-            self.tell_of_cell(to);
+            self.base().told(to);
             return Ok(());
         }
         if W::Atomics::WIDE {
@@ -187,7 +180,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             };
             self.mail.stored();
             self.base().change_two_words(to, region.at(long), new)?;
-            self.tell_of_cell(to);
+            self.base().told(to);
             return Ok(());
         }
         let site = site!(LOCK "nobody else changes the bytes": "mapped.cells.update.lock");
@@ -201,7 +194,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         }
         let site = site!(DRAIN "the next holder loads the new bytes": "mapped.cells.update.drain");
         self.base().unlock(held, site);
-        self.tell_of_cell(to);
+        self.base().told(to);
         Ok(())
     }
 

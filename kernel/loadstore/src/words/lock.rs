@@ -35,9 +35,10 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
 
     /// Wakes `rank`, if it sleeps until words of its own change: this rank has changed some.
     #[inline(always)]
-    pub fn told(&self, rank: Rank, site: Site) {
+    pub fn told(&self, rank: Rank) {
         if rank != self.rank() {
-            point!(site, self.machine.told(CoreId::new(rank.get())));
+            point!(NOTIFY "the owner may sleep until it is told":
+                "mapped.told", self.machine.told(CoreId::new(rank.get())));
         }
     }
 }

@@ -77,8 +77,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         let new = if set { old | mask } else { old & !mask };
         self.machine().store_u8(at, new);
         self.base().unlock(held, drain);
-        let site = site!(NOTIFY "an origin sleeps until it is posted": "mapped.match_vector.wakes");
-        self.base().told(owner, site);
+        self.base().told(owner);
         Ok(())
     }
 
@@ -160,9 +159,7 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
         self.machine().store_u32(at, left.saturating_sub(1));
         let site = site!(DRAIN "the next holder loads it": "mapped.match_vector.complete.drain");
         self.base().unlock(held, site);
-        let site = site!(NOTIFY "a target sleeps until all have completed":
-            "mapped.match_vector.complete.wakes");
-        self.base().told(target, site);
+        self.base().told(target);
         Ok(())
     }
 

@@ -206,8 +206,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             "mapped.slots.signal.told", self.mail.before_telling(Some(to))?);
         self.machine().store_u32(at, FIRST.wrapping_add(value));
         self.mail.stored();
-        let site = site!(NOTIFY "the owner sleeps until it is told": "mapped.slots.signal.wakes");
-        self.base().told(to, site);
+        self.base().told(to);
         Ok(())
     }
 
