@@ -175,7 +175,7 @@ pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
             if let Some(held) = machine.try_lock(owner) {
                 break held;
             }
-            flagpost_hal::Relax::relax(&machine, &[]);
+            Relax::relax(&machine, &[]);
         };
         machine.acquire();
         check(
@@ -184,6 +184,8 @@ pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
             true,
         )?;
         let value = machine.load_u32(word);
+        // The others' turn, where cores take turns: a register that lets two in must show.
+        Relax::relax(&machine, &[]);
         machine.store_u32(word, value + 1);
         machine.drain();
         drop(held);
