@@ -145,6 +145,22 @@ impl<'w, L: Link, M> Making<'w, L, M> {
     #[track_caller]
     pub fn wait(mut self) -> Result<M, Error> {
         called!(self.world);
+        self.go_on()
+    }
+
+    /// [`wait`](Self::wait) for one that stays where it was made: it is large.
+    #[track_caller]
+    pub(crate) fn made(making: &mut Result<Self, Error>) -> Result<M, Error> {
+        match making {
+            Ok(making) => {
+                called!(making.world);
+                making.go_on()
+            }
+            Err(error) => Err(*error),
+        }
+    }
+
+    fn go_on(&mut self) -> Result<M, Error> {
         let heard = self.hear()?;
         self.end(heard)
     }
@@ -174,18 +190,15 @@ impl<'w, L: Link, M> Making<'w, L, M> {
     }
 
     /// All ranks have come; `differs` is the first that has something else, or nothing.
-    fn end(mut self, differs: Option<Rank>) -> Result<M, Error> {
-        let none = Err(Error::CollectiveUnfinished);
-        match (core::mem::replace(&mut self.part, none), differs) {
-            (Ok(made), None) => Ok(made),
-            (Ok(part), Some(rank)) => {
-                (self.ways.discard)(&part);
-                Err(Error::Asymmetric(rank))
-            }
-            (Err(error), _) => Err(error),
+    fn end(&mut self, differs: Option<Rank>) -> Result<M, Error> {
+        if let (Ok(part), Some(rank)) = (&self.part, differs) {
+            (self.ways.discard)(part);
+            self.part = Err(Error::Asymmetric(rank));
         }
+        core::mem::replace(&mut self.part, Err(Error::CollectiveUnfinished))
     }
 
+    #[inline(never)]
     fn hear(&mut self) -> Result<Option<Rank>, Error> {
         let (world, call) = (self.world, self.call);
         world.check_collective(call)?;

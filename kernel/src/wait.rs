@@ -212,7 +212,7 @@ impl<L: Link> Wait<'_, '_, L> {
         }
         say_waits(self.world, &|| missing(on));
         // Of any rank's notifications one more may come: this rank's own.
-        let Some(gone) = self.world.gone(&|| missing(on), false) else {
+        let Some((_, gone)) = self.world.gone(&|| missing(on), false) else {
             return Ok(None);
         };
         match poll(on)? {
@@ -405,13 +405,16 @@ impl<L: Link> World<'_, L> {
         limit.has_passed(now)
     }
 
-    /// The reason that a wait for `missing` cannot end: a rank is lost, or has left. A rank that
+    /// Why a wait for `missing` cannot end: a rank that is lost, or has left. A rank that
     /// has left an earlier world may join this one: while it starts, no such rank counts.
-    fn gone(&self, missing: &dyn Fn() -> Timeout, waits: bool) -> Option<Error> {
+    fn gone(&self, missing: &dyn Fn() -> Timeout, waits: bool) -> Option<(Rank, Error)> {
         match self.link().gone(None)? {
             _ if self.surviving.get() => None,
-            Gone::Lost(rank) => Some(Error::PeerLost(rank)),
-            Gone::Left if self.started.get() => self.left(missing(), waits),
+            Gone::Lost(rank) => Some((rank, Error::PeerLost(rank))),
+            Gone::Left if self.started.get() => {
+                let rank = self.left(missing(), waits)?;
+                Some((rank, Error::PeerLeft(rank)))
+            }
             Gone::Left => None,
         }
     }
@@ -419,7 +422,7 @@ impl<L: Link> World<'_, L> {
     /// Why a wait for `late` cannot end: a rank has left. A wait for a notification of any rank
     /// cannot end once all others have left, if this rank `waits`.
     #[inline(never)]
-    fn left(&self, late: Timeout, waits: bool) -> Option<Error> {
+    fn left(&self, late: Timeout, waits: bool) -> Option<Rank> {
         let Timeout { waiting, missing } = late;
         let has_left = |rank| self.link().gone(Some(rank)) == Some(Gone::Left);
         let others = || {
@@ -427,7 +430,7 @@ impl<L: Link> World<'_, L> {
                 .map(Rank::new)
                 .filter(|rank| *rank != self.rank())
         };
-        let ended = match waiting {
+        match waiting {
             // Others have what is waited for, or pass it on.
             Waiting::StartUp | Waiting::Lock | Waiting::Unlock | Waiting::Queue => None,
             // A network answers for the memory of a rank that has left.
@@ -437,8 +440,7 @@ impl<L: Link> World<'_, L> {
                 others().next().filter(|_| waits && others().all(has_left))
             }
             _ => missing.ended(has_left),
-        };
-        ended.map(Error::PeerLeft)
+        }
     }
 }
 
@@ -482,43 +484,71 @@ fn say_waits<L: Link>(world: &World<'_, L>, missing: &dyn Fn() -> Timeout) {
 #[inline(never)]
 fn turns<L: Link, T>(
     world: &World<'_, L>,
-    [takes, mut clock]: [bool; 2],
+    [takes, clock]: [bool; 2],
     mut poll: impl FnMut() -> Result<Option<T>, Error>,
     missing: &dyn Fn() -> Timeout,
 ) -> Result<T, Error> {
-    let link = world.link();
-    let take = || {
-        point!(PROGRESS "G2 of `world`: a rank that waits takes what comes":
-        "world.wait.progress", world.take_all(true); else false)
+    let mut turn = Turn {
+        takes,
+        clock,
+        gone: None,
     };
     let inside = world.begin_wait();
-    let mut gone = None;
     let answer = loop {
         match poll() {
             Ok(None) => (),
             Ok(Some(answer)) => break Ok(answer),
             Err(error) => break Err(error),
         }
-        if takes && take() {
-            continue;
-        }
-        if let Some(error) = world.gone(missing, true) {
-            if gone != Some(error) {
-                gone = Some(error);
-                continue;
-            }
+        if let Err(error) = turn.ends(world, missing) {
             break Err(error);
         }
-        let late = match core::mem::take(&mut clock) {
+    };
+    world.end_wait(inside);
+    answer
+}
+
+/// The part of a turn that comes after a poll that has found nothing.
+struct Turn {
+    /// It takes notifications.
+    takes: bool,
+    /// It reads the clock.
+    clock: bool,
+    /// The rank that was gone after the last poll, without which the wait cannot end.
+    gone: Option<Rank>,
+}
+
+impl Turn {
+    /// All but the poll. An error ends the wait.
+    #[inline(never)]
+    fn ends<L: Link>(
+        &mut self,
+        world: &World<'_, L>,
+        missing: &dyn Fn() -> Timeout,
+    ) -> Result<(), Error> {
+        let take = || {
+            point!(PROGRESS "G2 of `world`: a rank that waits takes what comes":
+            "world.wait.progress", world.take_all(true); else false)
+        };
+        if self.takes && take() {
+            return Ok(());
+        }
+        if let Some((rank, error)) = world.gone(missing, true) {
+            // Notifications that it sent before may have come since that poll.
+            return match self.gone.replace(rank) {
+                Some(before) if before == rank => Err(error),
+                _ => Ok(()),
+            };
+        }
+        let late = match core::mem::take(&mut self.clock) {
             true => world.look_at_clock(),
             false => world.is_late(),
         };
         if late {
-            break Err(Error::Timeout(missing()));
+            return Err(Error::Timeout(missing()));
         }
         say_waits(world, missing);
-        link.relax();
-    };
-    world.end_wait(inside);
-    answer
+        world.link().relax();
+        Ok(())
+    }
 }

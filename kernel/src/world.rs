@@ -20,7 +20,7 @@
 
 use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Gone, Link, Rank};
+use flagpost_link::{Gone, Link, Rank, Refusal};
 
 use crate::{
     Budget, Error, Group, Limits, arena::Arena, budget::Limit, collective::Collectives,
@@ -61,12 +61,12 @@ impl Config {
     ///
     /// const WORDS: usize = Config::DEFAULT.words(8, 2);
     /// let mut words = [0; WORDS];
-    /// assert_eq!(words.len(), 96); // 62 for notifications, and 17 per window
+    /// assert_eq!(words.len(), 99); // 63 for notifications, and 18 per window
     /// # words[0] = 1;
     /// ```
     pub const fn words(&self, ranks: u16, windows: usize) -> usize {
-        let of_queue = UnexpectedQueue::words(self.unexpected);
-        let of_windows = EpochSlots::words(ranks).saturating_mul(windows);
+        let of_queue = Arena::words(UnexpectedQueue::words(self.unexpected));
+        let of_windows = Arena::words(EpochSlots::words(ranks)).saturating_mul(windows);
         of_queue.saturating_add(of_windows)
     }
 }
@@ -148,8 +148,8 @@ impl<'a, L: Link> Starting<'a, L> {
 impl<'a, L: Link> World<'a, L> {
     /// Joins the world: collective over all ranks. Waits until all have joined.
     ///
-    /// `arena` is working memory: `config.unexpected - 2` words, and per window
-    /// `2 p + ceil(p / 32)` (with the default strategy).
+    /// `arena` is working memory: `config.unexpected - 1` words, and per window
+    /// `2 p + ceil(p / 32) + 1` (with the default strategy): see [`Config::words`].
     ///
     /// # Errors
     /// [`Error::ArenaFull`], [`Error::PeerLost`].
@@ -240,11 +240,59 @@ impl<'a, L: Link> World<'a, L> {
         config: Config,
         program: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut world = Self::new(link, arena);
+        Self::run_on(|| Ok(link), arena, config, program)
+    }
+
+    /// [`run`](Self::run) over the link that `start` starts: where stack is dear, since that does
+    /// not move to the world either.
+    ///
+    /// # Errors
+    /// Those of `start`, of [`World::start`], and of `program`.
+    ///
+    /// # Example
+    /// ```
+    /// use flagpost::{Config, Error, Session, World};
+    /// use flagpost_mapped::Small;
+    /// use flagpost_sim::{Sim, SimCore};
+    ///
+    /// let chip = flagpost_sim::Config { cores: 2, ..Default::default() };
+    /// let report = Sim::new(chip).run(|core: SimCore| {
+    ///     let mut words = [0; Config::DEFAULT.words(2, 1)];
+    ///     let start = || Small::start(core, Session::FIRST);
+    ///     World::run_on(start, &mut words, Config::default(), |world| world.barrier())
+    /// });
+    /// report.assert_done();
+    /// ```
+    #[track_caller]
+    pub fn run_on<T, E: From<Error>>(
+        start: impl FnOnce() -> Result<L, Refusal>,
+        arena: &'a mut [u32],
+        config: Config,
+        program: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let made = Self::made(start, arena, config);
+        let world = made.as_ref().map_err(|error| *error)?; // it does not move
         called!(world);
-        world.take_queue(config)?;
         world.begin()?;
-        program(&world)
+        world.lend(program)
+    }
+
+    /// [`new`](Self::new), with its queue.
+    #[inline(never)]
+    fn made(
+        start: impl FnOnce() -> Result<L, Refusal>,
+        arena: &'a mut [u32],
+        config: Config,
+    ) -> Result<Self, Error> {
+        let mut world = Self::new(start()?, arena);
+        world.take_queue(config)?;
+        Ok(world)
+    }
+
+    /// Calls `program` when the stack that it took to start is free again.
+    #[inline(never)]
+    fn lend<R>(&self, program: impl FnOnce(&Self) -> R) -> R {
+        program(self)
     }
 
     /// A world of which no other rank knows yet.
@@ -276,6 +324,7 @@ impl<'a, L: Link> World<'a, L> {
     }
 
     /// Waits for all ranks, if they have not started.
+    #[inline(never)]
     fn begin(&self) -> Result<(), Error> {
         if self.started.get() {
             return Ok(());

@@ -388,7 +388,12 @@ fn every_public_call_says_where_it_was_called() {
                     .any(|line| line.contains("track_caller"));
                 let body = lines[number + length + 1..].iter().take(3);
                 // `test` of a handle is a wait with a budget of 0.
-                let tells = ["called!(", "called(", ".wait_within(Budget::ZERO)"];
+                let tells = [
+                    "called!(",
+                    "called(",
+                    ".wait_within(Budget::ZERO)",
+                    "run_on(",
+                ];
                 let told = { body.clone() }.any(|line| tells.iter().any(|t| line.contains(t)));
                 // A call with a fast path notes its place where that declines, or lets another call
                 // do so.

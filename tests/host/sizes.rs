@@ -2,7 +2,7 @@
 
 use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Session, Tag, World};
 use flagpost_link::{Op, Refusal};
-use flagpost_mapped::{LineMail, LoadStore, Mapped, Native, Ring, UnderLock};
+use flagpost_mapped::{LineMail, LoadStore, Mapped, Native, Ring, SmallMail, UnderLock};
 use flagpost_sim::{Config, Sim, SimCore};
 
 /// As the guide names it, for two cores.
@@ -69,6 +69,19 @@ fn two_cores_run_with_small_tables() {
         Small::<UnderLock>::start(core, Session::FIRST)
     });
     runs(2, true, |core| Small::<Native>::start(core, Session::FIRST));
+}
+
+/// The smallest link has one ring for all, of words. It takes as many ranks as there are.
+#[test]
+fn any_number_of_cores_runs_over_the_smallest_link() {
+    type Smallest = flagpost_mapped::Small<SimCore>;
+    assert!(size_of::<World<'_, Smallest>>() <= STATE / 3);
+    for cores in [1, 2, 3, 8] {
+        runs(cores, false, |core| Smallest::start(core, Session::FIRST));
+        runs(cores, false, |core| {
+            LoadStore::<SmallMail<_, Native>, 16>::start(core, Session::FIRST)
+        });
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::costs::{Worlds, run};
 
 /// Words of the arena that a world takes for itself.
 fn own_words() -> usize {
-    usize::from(Config::default().unexpected) - 2
+    usize::from(Config::default().unexpected) - 1
 }
 
 /// Checks that `make` takes exactly `words` of the arena.
@@ -50,14 +50,19 @@ fn memory_per_rank_and_window() {
     const REGIONS: u16 = 16;
     for ranks in [1, 2, 3, 48] {
         let p = usize::from(ranks);
-        let epochs = 2 * p + p.div_ceil(32);
+        // One more for each piece of the arena.
+        let epochs = 2 * p + p.div_ceil(32) + 1;
         // A piece's length has as many words as `usize`.
-        takes(ranks, epochs + (3 + size_of::<usize>() / 4) * p, &|world| {
-            let memory = world.reserve(64)?;
-            world.create::<u64>(&memory, 0..64, 8)?;
-            Ok(())
-        });
-        let own = 3 * usize::from(REGIONS) + 5 * usize::from(KEPT) + p.div_ceil(32);
+        takes(
+            ranks,
+            epochs + (3 + size_of::<usize>() / 4) * p + 1,
+            &|world| {
+                let memory = world.reserve(64)?;
+                world.create::<u64>(&memory, 0..64, 8)?;
+                Ok(())
+            },
+        );
+        let own = 3 * usize::from(REGIONS) + 5 * usize::from(KEPT) + p.div_ceil(32) + 1;
         for validation in [Validation::Counter, Validation::Invalidation] {
             let options = DynamicOptions {
                 regions: REGIONS,

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use flagpost_board::{board, boot, image, instructions, report, run, session, toolchain};
+use flagpost_board::{board, boot, image, instructions, report, run, session, stack, toolchain};
 use flagpost_mutants::{explorer, sweep as mutants};
 use flagpost_programs::{children, compiling, console, count, error, paths, tools};
 
@@ -62,6 +62,7 @@ enum Commands {
         only: Option<String>,
     },
     Bench(commands::bench::Arguments),
+    Sizes(commands::sizes::Arguments),
     /// Check that this program notices images that fail, hang, trap, panic or fall silent
     Selftest,
     /// Check comments and documents: line width, links, citations, words (docs/style.md)
@@ -111,6 +112,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Replay(arguments) => commands::replay::run(console, arguments),
         Commands::Ci { only } => commands::ci::run(console, only.as_deref().unwrap_or("")),
         Commands::Bench(arguments) => commands::bench::run(console, arguments),
+        Commands::Sizes(arguments) => commands::sizes::run(console, arguments),
         Commands::Tidy => commands::tidy::run(),
         Commands::Selftest => commands::selftest::run(console),
     }

@@ -1,5 +1,5 @@
 //! Which parts of a rank's memory are in use. A [`Heap`] keeps a short table of pieces in private
-//! memory. A link uses it for shared memory, and the kernel for the arena that a program lends it.
+//! memory. Links use it for shared memory.
 
 use core::cell::Cell;
 

@@ -122,14 +122,23 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         self.layout.rings_in(self.machine.core())
     }
 
+    /// The memory actions of a flush where caches may be old.
+    #[inline]
+    pub fn finish_puts(&self) {
+        point!(DRAIN "stores that have arrived are in memory, where peers look":
+            "mapped.flush.drain", self.machine.drain());
+        point!(ACQUIRE "gets after it are not older: a rank may wait for a word by gets":
+            "mapped.flush.acquire", self.machine.acquire());
+    }
+
     /// Makes the next ticket of this rank's ring the first one, before any peer may take one.
     pub fn clear_tail(&self) {
         let at = self.own_rings().at(self.layout.tail as usize);
         self.machine.store_u32(at, FIRST);
     }
 
-    /// Empties this rank's rings with entries of `bytes`, before any peer may use them; each head
-    /// becomes `told`.
+    /// Empties this rank's rings with entries of `bytes`, at least 4, before any peer may use them;
+    /// each head becomes `told`.
     pub fn empty_rings(&self, bytes: u32, told: u32) {
         let (layout, rings) = (self.layout, self.own_rings());
         for number in 0..layout.ring.rings(self.size()) {
@@ -139,8 +148,10 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
                 let ticket = FIRST.wrapping_add(step);
                 let empty = layout.phase(ticket) ^ phase(1);
                 let line = [empty.to_le_bytes(); WORDS];
+                let line = line.as_flattened();
+                let line = line.get(..bytes as usize).unwrap_or(line);
                 let at = layout.entry(rings, number, ticket, bytes);
-                self.machine.store_bytes(at, line.as_flattened());
+                self.machine.store_bytes(at, line);
             }
         }
     }

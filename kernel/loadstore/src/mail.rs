@@ -46,11 +46,12 @@ pub trait Mail: Sized {
     /// How words are changed that many ranks change.
     type Atomics: Atomics<Self::Machine>;
 
-    /// True if the mail relies on caches that the hardware keeps in step. Then a flush needs no
-    /// call of the target, and words by which two ranks answer each other lie in one line.
+    /// True if the mail relies on caches that the hardware keeps in step, or on there being none.
+    /// Then a flush needs no call of the target.
     const COHERENT: bool = false;
 
-    /// [`Fast::FAST`](flagpost_link::Fast::FAST).
+    /// [`Fast::FAST`](flagpost_link::Fast::FAST). Words by which two ranks answer each other lie
+    /// in one line then.
     const FAST: bool = false;
 
     /// Of how many peers something is remembered: from 1 to 64.

@@ -60,11 +60,13 @@ pub mod mail;
 pub mod pairs;
 pub mod peer;
 pub mod ring;
+pub mod small;
 #[cfg(test)]
 mod tests;
 
 pub use flagpost_loadstore::{LoadStore, Native, Ring, UnderLock};
 pub use mail::LineMail;
+pub use small::SmallMail;
 
 /// A link over the memory of any machine `M`; words are changed under their owner's lock.
 pub type Mapped<M> = LoadStore<LineMail<M, UnderLock>>;
@@ -72,3 +74,6 @@ pub type Mapped<M> = LoadStore<LineMail<M, UnderLock>>;
 /// A link over the memory of any machine `M` with atomic operations that reach all cores: these
 /// change words.
 pub type MappedNative<M> = LoadStore<LineMail<M, Native>>;
+
+/// The smallest link, for two ranks or a few, and five windows at a time: see [`small`].
+pub type Small<M> = LoadStore<SmallMail<M, UnderLock>, 16>;

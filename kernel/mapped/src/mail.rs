@@ -294,10 +294,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
 
     #[inline]
     fn has_settled(&self, _: bool) -> bool {
-        point!(DRAIN "stores that have arrived are in memory, where peers look":
-            "mapped.flush.drain", self.base.machine.drain());
-        point!(ACQUIRE "gets after it are not older: a rank may wait for a word by gets":
-            "mapped.flush.acquire", self.base.machine.acquire());
+        self.base.finish_puts();
         self.drained();
         self.in_flight.get() == 0
     }

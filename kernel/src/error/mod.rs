@@ -81,8 +81,8 @@ errors! {
             /// How many more bytes it needs; `usize::MAX` for more than there are addresses.
             missing_bytes: usize,
         } => Room: "{}", Shortage(missing_bytes);
-        /// The world's arena, or this rank's shared memory, is in as many pieces as can be
-        /// remembered: free a window first.
+        /// This rank's shared memory is in as many pieces as can be remembered: free a window
+        /// first.
         TooManyPieces {
             /// How many that is.
             max: u32,

@@ -71,6 +71,8 @@ impl<'w, L: Link> World<'w, L> {
     /// # Ok(())
     /// # });
     /// ```
+    // The stack that it takes is free again when the program runs.
+    #[inline(never)]
     #[track_caller]
     pub fn allocate_with<T: Pod, S: Strategy<'w, L>>(
         &'w self,
@@ -78,7 +80,7 @@ impl<'w, L: Link> World<'w, L> {
         options: impl Into<Options<S::Options>>,
     ) -> Result<Window<'w, T, L, S>, Error> {
         called!(self);
-        self.allocating::<T, S>(len, options)?.wait()
+        Making::made(&mut self.allocating::<T, S>(len, options))
     }
 
     /// [`World::allocate_with`], with a handle: for programs that do not wait for ever. This rank's
@@ -118,6 +120,7 @@ impl<'w, L: Link> World<'w, L> {
     }
 
     /// This rank's part of making a window. Takes nothing if it fails.
+    #[inline(never)]
     pub(super) fn prepare<T: Pod, S: Strategy<'w, L>>(
         &'w self,
         len: usize,
@@ -153,12 +156,13 @@ impl<'w, L: Link> World<'w, L> {
             unit: u32::try_from(size.max(1)).unwrap_or(u32::MAX),
         };
         let core = Core::new(self, id, piece, Pieces::Same, cells, model);
+        let window = Window::new(core, sync);
         if let Err(error) = self.zero(key, bytes) {
-            self.discard(&core, &sync);
+            window.discard();
             return Err(error);
         }
         self.windows.set(self.windows.get() | bit(id));
-        Ok(Window::new(core, sync))
+        Ok(window)
     }
 
     /// Clears new cells, `bytes` bytes of them, past the cache, where they are from now on.

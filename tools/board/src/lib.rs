@@ -26,6 +26,7 @@ mod protocol;
 pub mod report;
 pub mod run;
 pub mod session;
+pub mod stack;
 mod symbols;
 pub mod toolchain;
 

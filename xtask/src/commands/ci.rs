@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::{bench, doctor, fabric, features, panics, scc, selftest, test, tidy};
+use super::{bench, doctor, fabric, features, panics, scc, selftest, sizes, test, tidy};
 use crate::board::Board;
 use crate::boot::{self, Setup};
 use crate::console::{Console, out};
@@ -62,12 +62,13 @@ const STEPS: &[Step] = &[
     ("SCC image", scc::ci),
     ("board an521", |console| board(console, Board::An521)),
     ("Cortex-M examples", cortex_m),
+    ("sizes", |console| sizes::check(console, "", false)),
 ];
 
 /// The longest step; and those that run beside it, one after the other, when all steps run. They
 /// need little more than one processor, and share no build directory with it.
 const TESTS: &str = "tests";
-const BESIDE: [&str; 4] = ["no panic", "SCC image", "board an521", "Cortex-M examples"];
+const BESIDE: [&str; 5] = ["no panic", "SCC image", "board an521", "Cortex-M examples", "sizes"];
 
 /// Steps that run in processes of their own.
 struct Beside(JoinHandle<Vec<io::Result<Output>>>);

@@ -14,5 +14,6 @@ pub(crate) mod qemu;
 pub(crate) mod replay;
 pub(crate) mod scc;
 pub(crate) mod selftest;
+pub(crate) mod sizes;
 pub(crate) mod test;
 pub(crate) mod tidy;

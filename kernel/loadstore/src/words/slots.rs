@@ -22,7 +22,7 @@
 //! allocated: in the message buffer as long as it has room, since a core polls its own buffer
 //! fastest; else in memory.
 //!
-//! *Slots of pairs* of a mail that relies on coherence, for up to 16 ranks: a line per peer
+//! *Slots of pairs* of a mail with fast paths, for up to 16 ranks: a line per peer
 //! in the region of the lower rank of each two, with all four words that they signal to each other.
 //! Why: an answer that goes back through the line it answers takes one transfer between caches.
 //! ```text
@@ -58,7 +58,7 @@ const PAIRED: usize = 32;
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// True if two ranks that answer each other do so in one line.
-    const PAIRS: bool = W::COHERENT;
+    const PAIRS: bool = W::FAST;
 
     /// True if `slot` is one of pairs.
     fn is_of_pairs(slot: Slot) -> bool {
