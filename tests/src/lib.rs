@@ -27,8 +27,8 @@ pub fn cases<P: MachinePlatform>() -> impl Iterator<Item = &'static Case<P>> + C
         .chain(link_cases())
 }
 
-/// The part of the table that asks for the promises of the machine: a new port begins with it. A
-/// failure names the promise of `flagpost-hal` that was broken.
+/// The part of the table that asks the machine alone, and needs no kernel: a new port begins with
+/// it. What a failure says names the promise of `flagpost-hal` that was broken.
 pub fn hal_cases<P: MachinePlatform>() -> impl Iterator<Item = &'static Case<P>> + Clone {
     cases::Machines::<P>::HAL.iter()
 }

@@ -2,8 +2,8 @@
 //!
 //! A port starts its cores, implements [`Board`], and calls [`run`] on every core. The runner gives
 //! each case fresh regions and a session of its own, lets the cores meet before and after it, and
-//! logs a line for what came of it. Take [`hal_cases`] first: they ask for the promises of the HAL,
-//! and a failure says which one was broken. Then take [`fn@cases`].
+//! logs a line for what came of it. Take [`hal_cases`] first: they ask the machine alone, need no
+//! kernel, and say which promise of the HAL a failure breaks. Then take [`fn@cases`].
 //!
 //! ```ignore
 //! use flagpost_conformance::{Args, Board, Plain, Record, hal_cases, run};
