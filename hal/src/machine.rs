@@ -98,10 +98,10 @@ pub trait Relax {
     /// in `watched`, or `watched` must be empty.
     fn relax(&self, watched: &[Watch]);
 
-    /// This core has stored what `core` may wait for, in regions of `core`. A port whose cores
-    /// sleep wakes `core`: by an event, an interrupt, a bell. What was stored is in memory first:
-    /// the port drains. A `core` that does not sleep yet finds the event when it is about to (R1),
-    /// and [acquires](Coherence::acquire) when it has woken: no later look is from before.
+    /// This core has changed words or bytes in regions of `core`, which `core` may wait for. A port
+    /// whose cores sleep wakes `core`: by an event, an interrupt, a bell. It drains first, so that
+    /// the change is in memory. A `core` that does not sleep yet finds the event when it is about
+    /// to (R1), and [acquires](Coherence::acquire) when it has woken: no later look is from before.
     ///
     /// The default does nothing: for ports that look at the words again by themselves.
     #[inline(always)]

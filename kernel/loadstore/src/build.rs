@@ -1,4 +1,4 @@
-//! Whether the images of two ranks were built alike.
+//! The number that tells images of two ranks apart that were built otherwise.
 //!
 //! Ranks may run images of their own, as the unequal cores of a chip do. They find each other's
 //! words by computing the same offsets, and read each other's entries. So all that decides these
@@ -10,7 +10,7 @@ use flagpost_link::{Link as _, Rank, Refusal};
 
 use crate::{Atomics as _, LoadStore, Mail, Ring, layout::Layout};
 
-/// Where it is in each rank's memory, whatever the layout: behind the two session numbers.
+/// Where it is in each rank's memory, whatever the layout: after the two session numbers.
 pub(crate) const BUILD: usize = 8;
 
 /// The version of this crate: entries and the fixed part may differ in another.

@@ -8,7 +8,8 @@
 //! # Steps
 //! ```text
 //!   start     write back dirty lines, build = this image's, drain, arrived = session
-//!   open      all have arrived, and were built like this one: free the register, clear the words, drain, ready = session
+//!   open      all have arrived, and were built like this one:
+//!             free the register, clear the words, drain, ready = session
 //! ```
 //! `open` does not wait. It is tried at the end of `start`, and in each `connect` until it is done.
 
