@@ -43,7 +43,7 @@
 //! | H2 | a store that hits an MPBT line stays in L1, and is lost | write through, or drop before |
 //! | H3 | a stale line is written over fresh memory | no dirty line by default; see below |
 //! | H4 | the write-combining buffer keeps the last line | `drain` |
-//! | H5 | uncached and cached views of a line differ | one view per line; `settle`, see below |
+//! | H5 | uncached and cached views of a line differ | one view per line; `let_go`, see below |
 //! | H6 | a core waits for a register that it holds | interrupts masked; see below |
 //! | H7 | no protection | the port writes two registers: lock and bit 1 of the configuration |
 //! | H8 | a level interrupt is lost or stuck | set if clear, under the lock; clear before polling |
@@ -53,7 +53,7 @@
 //! * H1: a core accesses its own message buffer as any other core's. The tests' model refuses the
 //!   bypass.
 //! * H3: the default mapping has no dirty line. With the others the kernel's rule holds.
-//! * H5: the port calls `settle` where it mixes two views.
+//! * H5: the port calls `let_go` where it mixes two views.
 //! * H6: to take registers in ascending order is the caller's duty.
 //! * H9, in the kernel: neighbours of several writers are words, each stored whole and uncached.
 //!   What is longer has its lines for itself.

@@ -19,17 +19,18 @@
 //!   (H4).
 
 use flagpost_hal::{CoreId, TestAndSet};
+use flagpost_points::point;
 
 use crate::bus::{Attribute::Uncached, Bus};
-use crate::registers;
-use crate::scc::{Scc, z};
+use crate::scc::Scc;
 
 impl<B: Bus> TestAndSet for Scc<B> {
     #[track_caller]
     fn test_and_set(&self, of: CoreId) -> bool {
-        let register = self.register(of, registers::lock(z(of)));
+        let register = self.lock_register(of);
         // Before it is taken: an interrupt in between would find it held.
-        let admitted = self.bus.set_interrupts(false);
+        let admitted = point!(LOCK "H6: a handler would wait for this core": "scc.lock.mask",
+            self.bus.set_interrupts(false); else true);
         let state = self.bus.state();
         if self.bus.load_u32(register, Uncached) & 1 == 0 {
             self.bus.set_interrupts(admitted);
@@ -44,7 +45,7 @@ impl<B: Bus> TestAndSet for Scc<B> {
 
     #[track_caller]
     fn clear(&self, of: CoreId) {
-        let register = self.register(of, registers::lock(z(of)));
+        let register = self.lock_register(of);
         self.bus.store_u32(register, Uncached, 0);
         let state = self.bus.state();
         // Not so for `release_at_start`, which frees what nobody has taken.

@@ -46,6 +46,7 @@
 //! polled words share no line with cached data, so it does not ask.
 
 use flagpost_hal::{Address, CachedMemory, Coherence, Kind, Lines, Region, UncachedMemory};
+use flagpost_points::point;
 
 use crate::Scc;
 use crate::bus::{Attribute, Bus, LINE, Physical};
@@ -61,12 +62,13 @@ impl<B: Bus> Scc<B> {
     /// Drains if the write-combining buffer may hold one of these bytes (W2).
     #[inline]
     #[track_caller]
-    fn settle(&self, at: Physical, len: usize) {
+    fn let_go(&self, at: Physical, len: usize) {
         let pending = self.bus.state().pending.get();
         let from = at.line().get();
         // A line's number, plus 1, lies in here exactly if the line overlaps the bytes.
         if pending > from && u64::from(pending) <= u64::from(at.get()) + len as u64 {
-            self.drain();
+            point!(DRAIN "W2: this access comes after own stores to the line":
+                "scc.let_go.drain", self.drain());
         }
     }
 
@@ -75,7 +77,8 @@ impl<B: Bus> Scc<B> {
     fn send(&self, at: Physical, from: &[u8]) {
         if let Some(last) = from.len().checked_sub(1) {
             self.bus.store_bytes(at, self.message_type(), from);
-            self.note_pending(at.plus(last as u32));
+            point!(DRAIN "a drain finds out that the buffer holds a line": "scc.send.note",
+                self.note_pending(at.plus(last as u32)));
         }
     }
 
@@ -85,7 +88,8 @@ impl<B: Bus> Scc<B> {
         match self.mapping {
             Mapping::Mpbt => {
                 // FLUSH: nothing is lost: no store has ever stayed in L1, because of this line.
-                self.bus.cl1invmb();
+                point!(INVALIDATE "H2: a store that hits would stay in L1": "scc.send.cl1invmb",
+                    self.bus.cl1invmb());
                 Attribute::Mpbt
             }
             Mapping::Normal | Mapping::MpbtWriteThrough => Attribute::MpbtWriteThrough,
@@ -111,7 +115,7 @@ impl<B: Bus> UncachedMemory for Scc<B> {
     #[track_caller]
     fn load_u8(&self, at: Address) -> u8 {
         let at = self.locate(at, 1);
-        self.settle(at, 1);
+        self.let_go(at, 1);
         self.bus.load_u8(at, Attribute::Uncached)
     }
 
@@ -119,7 +123,7 @@ impl<B: Bus> UncachedMemory for Scc<B> {
     #[track_caller]
     fn store_u8(&self, at: Address, value: u8) {
         let at = self.locate(at, 1);
-        self.settle(at, 1);
+        self.let_go(at, 1);
         self.bus.store_u8(at, Attribute::Uncached, value);
     }
 
@@ -127,7 +131,7 @@ impl<B: Bus> UncachedMemory for Scc<B> {
     #[track_caller]
     fn load_u32(&self, at: Address) -> u32 {
         let at = self.locate_word(at);
-        self.settle(at, 4);
+        self.let_go(at, 4);
         self.bus.load_u32(at, Attribute::Uncached)
     }
 
@@ -135,7 +139,7 @@ impl<B: Bus> UncachedMemory for Scc<B> {
     #[track_caller]
     fn store_u32(&self, at: Address, value: u32) {
         let at = self.locate_word(at);
-        self.settle(at, 4);
+        self.let_go(at, 4);
         self.bus.store_u32(at, Attribute::Uncached, value);
     }
 
@@ -148,7 +152,7 @@ impl<B: Bus> UncachedMemory for Scc<B> {
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         let region = at.region;
         let at = self.locate(at, into.len());
-        self.settle(at, into.len());
+        self.let_go(at, into.len());
         // Normal lines are not tagged: CL1INVMB would leave an old copy of them in place.
         let normal = self.mapped(region) == Attribute::Normal;
         // A line that comes by itself behind CL1INVMB would be found in L1, old.
@@ -156,8 +160,8 @@ impl<B: Bus> UncachedMemory for Scc<B> {
         let attribute = if words {
             Attribute::Uncached
         } else {
-            // FLUSH: U3: what is in L1 may be old.
-            self.bus.cl1invmb();
+            point!(INVALIDATE "U3: what is in L1 may be old": "scc.load.cl1invmb",
+                self.bus.cl1invmb());
             self.mapped(region)
         };
         self.bus.load_bytes(at, attribute, into);
@@ -179,12 +183,14 @@ impl<B: Bus> CachedMemory for Scc<B> {
         if attribute != Attribute::Normal && self.bus.state().passed.replace(false) {
             // FLUSH: C4: a line that came by itself before own stores had left the buffer is
             // without them.
-            self.drain();
-            self.bus.cl1invmb();
+            point!(DRAIN "C4: own stores are in memory before the line is fetched anew":
+                "scc.read.drain", self.drain());
+            point!(INVALIDATE "C4: the line is fetched anew": "scc.read.cl1invmb",
+                self.bus.cl1invmb());
         }
         // W2: own stores that are still in the buffer: a load that misses would fetch the line
         // without them.
-        self.settle(at, into.len());
+        self.let_go(at, into.len());
         self.bus.load_bytes(at, attribute, into);
     }
 
@@ -193,7 +199,7 @@ impl<B: Bus> CachedMemory for Scc<B> {
         let normal = self.mapped(at.region) == Attribute::Normal;
         let at = self.locate(at, from.len());
         if normal {
-            self.settle(at, from.len());
+            self.let_go(at, from.len());
             self.bus.store_bytes(at, Attribute::Normal, from);
         } else {
             self.send(at, from);
@@ -217,7 +223,7 @@ impl<B: Bus> CachedMemory for Scc<B> {
 // S7. As S3 and S4: after `drain`, no store is left in the write-combining buffer.
 //
 // SAFETY: S1 to S7 hold, for the reasons above.
-#[expect(unsafe_code, reason = "the trait is unsafe to implement")]
+#[allow(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl<B: Bus> Coherence for Scc<B> {
     const LINE: usize = LINE as usize;
 
@@ -235,7 +241,8 @@ unsafe impl<B: Bus> Coherence for Scc<B> {
             lines.start() < lines.end() && self.mapped(lines.region()) != Attribute::Normal
         };
         if spans.iter().any(message) {
-            self.bus.cl1invmb();
+            point!(INVALIDATE "S2: message lines are fetched anew": "scc.invalidate.cl1invmb",
+                self.bus.cl1invmb());
         }
         if !self.bus.invalidate(self.normal(spans)) {
             displace::clean(&self.bus, self.normal(spans));
@@ -248,7 +255,8 @@ unsafe impl<B: Bus> Coherence for Scc<B> {
         if self.bus.state().pending.replace(0) != 0 {
             // FLUSH: W1. Never loaded, so that this store cannot hit in L1.
             let dummy = self.map.dummy_line(self.core);
-            self.bus.store_u32(dummy, self.dummy_type(), 0);
+            point!(DRAIN "S1, S7: the buffer lets go of the line that it holds": "scc.drain.dummy",
+                self.bus.store_u32(dummy, self.dummy_type(), 0));
         }
         self.bus.order();
     }

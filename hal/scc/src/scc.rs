@@ -118,6 +118,12 @@ impl<B: Bus> Scc<B> {
         self.map.registers(of).plus(offset)
     }
 
+    /// A core's test-and-set register. Stops the machine if there is no such core.
+    #[track_caller]
+    pub(crate) fn lock_register(&self, of: CoreId) -> Physical {
+        self.register(of, registers::lock(z(of)))
+    }
+
     /// How this core maps a region for its cached accesses.
     pub(crate) fn mapped(&self, region: Region) -> Attribute {
         match self.mapping {

@@ -80,7 +80,7 @@ pub struct Site {
     #[cfg(mutants)]
     name: &'static str,
     #[cfg(mutants)]
-    hash: u64,
+    hash: u32,
 }
 
 impl Site {

@@ -12,19 +12,20 @@ impl Site {
     }
 }
 
-/// FNV-1a: names are compared by it at every step of every run.
-const fn hash(name: &str) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+/// FNV-1a: names are compared by it at every step of every run. Of 32 bits: not all boards have
+/// atomic words of 64.
+const fn hash(name: &str) -> u32 {
+    let mut hash = 0x811c_9dc5_u32;
     let mut bytes = name.as_bytes();
     while let [first, rest @ ..] = bytes {
-        hash = (hash ^ *first as u64).wrapping_mul(0x0100_0000_01b3);
+        hash = (hash ^ *first as u32).wrapping_mul(0x0100_0193);
         bytes = rest;
     }
     hash
 }
 
 /// Stands for no point.
-const NONE: u64 = 0;
+const NONE: u32 = 0;
 
 /// Breaks the point called `name`, or none.
 pub fn break_point(name: Option<&str>) {
@@ -48,17 +49,17 @@ mod state {
     use std::collections::BTreeSet;
 
     std::thread_local! {
-        static SELECTED: Cell<u64> = const { Cell::new(super::NONE) };
+        static SELECTED: Cell<u32> = const { Cell::new(super::NONE) };
         static RECORDS: Cell<bool> = const { Cell::new(false) };
         static REACHED: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
     }
 
-    pub(super) fn select(hash: u64) {
+    pub(super) fn select(hash: u32) {
         SELECTED.set(hash);
     }
 
     #[inline]
-    pub(super) fn selected() -> u64 {
+    pub(super) fn selected() -> u32 {
         SELECTED.get()
     }
 
@@ -84,17 +85,17 @@ mod state {
 /// On a board: one for all harts. Nothing is recorded.
 #[cfg(target_os = "none")]
 mod state {
-    use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     // ORDERING: Relaxed: every hart selects the same point itself, before its first step.
-    static SELECTED: AtomicU64 = AtomicU64::new(super::NONE);
+    static SELECTED: AtomicU32 = AtomicU32::new(super::NONE);
 
-    pub(super) fn select(hash: u64) {
+    pub(super) fn select(hash: u32) {
         SELECTED.store(hash, Relaxed);
     }
 
     #[inline]
-    pub(super) fn selected() -> u64 {
+    pub(super) fn selected() -> u32 {
         SELECTED.load(Relaxed)
     }
 

@@ -35,8 +35,8 @@ impl Session {
     }
 
     /// [`Session::open`], for the image that holds all mutants.
-    pub fn mutants(console: &Console) -> Result<Self> {
-        Self::with(console, Board::Virt, image::CASES, true)
+    pub fn mutants(console: &Console, board: Board) -> Result<Self> {
+        Self::with(console, board, image::CASES, true)
     }
 
     fn with(console: &Console, board: Board, profile: &str, mutants: bool) -> Result<Self> {

@@ -19,5 +19,5 @@ mod killers;
 mod points;
 pub mod sweep;
 
-use flagpost_board::{boot, run, session};
+use flagpost_board::{board, boot, run, session};
 use flagpost_programs::{children, compiling, console, count, error, parallel, paths};

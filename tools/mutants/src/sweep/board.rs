@@ -1,13 +1,16 @@
-//! The points that the QEMU board must kill: those whose breach its private images, its lock bits
-//! or plain program order bring to light in a single, deterministic run.
+//! The points that a board under QEMU must kill: those whose breach comes to light in a single,
+//! deterministic run. They are those that the board's file of killers has lines for. All cases run
+//! whose names contain the line's case. A kill is a case that fails, traps or hangs, in a run that
+//! passes with no point broken.
 //!
-//! They are those that `tests/killers/qemu.tsv` has lines for. All cases run whose names contain
-//! the line's case. A kill is a case that fails, traps or hangs, in a run that passes with no point
-//! broken.
+//! | board | points |
+//! |---|---|
+//! | `virt` | of the kernel: by its private images, its lock bits or plain program order |
+//! | `scc` | of the SCC's port: CL1INVMB, drains, masked interrupts |
 //!
-//! Not among them: drains and acquires (the board's memory is coherent and strong below images and
-//! combining buffers; a drain that nothing else makes up for would show), and races whose window a
-//! hart only leaves when QEMU happens to end its turn there.
+//! Not among those of `virt`: drains and acquires (its memory is coherent and strong below images
+//! and combining buffers; a drain that nothing else makes up for would show), and races whose
+//! window a hart only leaves when QEMU happens to end its turn there.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,6 +19,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{Plan, Sweep, Table, Verdict};
+use crate::board::Board;
 use crate::boot::Setup;
 use crate::console::Console;
 use crate::killers::{Killer, Killers};
@@ -32,11 +36,12 @@ const HANGS: Duration = Duration::from_secs(10);
 /// Boots for each point with it broken, and then the runs that killed with no point broken.
 pub(super) fn sweep(
     console: &Console,
+    board: Board,
     killers: &Killers,
     plan: &Plan<'_>,
     table: &Table,
 ) -> Result<Sweep> {
-    let session = Session::mutants(console)?;
+    let session = Session::mutants(console, board)?;
     let mut order: Vec<(&str, &Killer)> = Vec::new();
     for point in &plan.points {
         let killer = killers.0.get(*point);
@@ -85,12 +90,21 @@ pub(super) fn sweep(
 /// Runs once more, with no point broken, what killed. Whether all pass.
 fn unbroken(console: &Console, session: &Session, done: &[Hunted]) -> Result<bool> {
     // Many points share a run.
-    let of = |killer: &Killer| (killer.case.clone(), killer.cores, killer.seed);
+    let of = |killer: &Killer| {
+        let Killer {
+            case,
+            profile,
+            cores,
+            seed,
+            ..
+        } = killer.clone();
+        (case, profile, cores, seed)
+    };
     let killers = done.iter().filter_map(|hunted| hunted.killer.as_ref());
-    let runs: BTreeSet<(String, u32, u32)> = killers.map(of).collect();
+    let runs: BTreeSet<(String, String, u32, u32)> = killers.map(of).collect();
     let setups: Vec<Setup> = runs
         .iter()
-        .map(|(case, cores, seed)| setup(case, *cores, *seed, None))
+        .map(|(case, profile, cores, seed)| setup(case, profile, *cores, *seed, None))
         .collect();
     let mut good = true;
     let ended = session.all(console, &setups)?;
@@ -128,7 +142,10 @@ fn hunt(
 ) -> Result<Hunted> {
     let mut runs = 0;
     for seed in seeds {
-        let run = session.run(console, &setup(&line.case, line.cores, seed, Some(point)))?;
+        let run = session.run(
+            console,
+            &setup(&line.case, &line.profile, line.cores, seed, Some(point)),
+        )?;
         runs += 1;
         if run.ok() {
             continue;
@@ -143,7 +160,7 @@ fn hunt(
             "killed": true,
             "case": killer.case,
             "cores": killer.cores,
-            "profile": "qemu",
+            "profile": killer.profile,
             "how": killer.how,
             "schedules": runs,
             "seed": seed,
@@ -170,14 +187,13 @@ fn hunt(
     })
 }
 
-fn setup(case: &str, cores: u32, seed: u32, point: Option<&str>) -> Setup {
+fn setup(case: &str, profile: &str, cores: u32, seed: u32, point: Option<&str>) -> Setup {
     let usual = Setup::new(cores, seed);
+    let mutant = point.map(|point| format!("mutant={point}"));
+    let mapping = (profile != "qemu").then(|| format!("mapping={profile}"));
     Setup {
         filter: Some(case.to_owned()),
-        arguments: point
-            .map(|point| format!("mutant={point}"))
-            .into_iter()
-            .collect(),
+        arguments: { mutant.into_iter() }.chain(mapping).collect(),
         // What must not fail gets as long as any run: the host may be busy.
         timeout: point.map_or(usual.timeout, |_| HANGS),
         ..usual

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use crate::board::Board;
 use crate::console::{Console, out};
 use crate::count::Count;
 use crate::error::usage;
@@ -37,7 +38,8 @@ use crate::{children, equivalent, points};
 /// run.
 #[derive(Args, Debug, Default)]
 pub struct Arguments {
-    /// The machine that must notice: qemu stands for a stated subset of the points
+    /// The machine that must notice: the boards, qemu and scc, stand for a stated subset of the
+    /// points
     #[arg(long, value_enum, default_value = "sim")]
     on: On,
     /// Only points whose name contains PATTERN
@@ -71,6 +73,7 @@ enum On {
     #[default]
     Sim,
     Qemu,
+    Scc,
 }
 
 impl Arguments {
@@ -95,6 +98,7 @@ impl On {
         match self {
             Self::Sim => "tests/killers/sim.tsv",
             Self::Qemu => "tests/killers/qemu.tsv",
+            Self::Scc => "tests/killers/scc.tsv",
         }
     }
 
@@ -103,6 +107,7 @@ impl On {
         match self {
             Self::Sim => "run `cargo xtask mutants --record`",
             Self::Qemu => "run `cargo xtask mutants --on qemu --record`",
+            Self::Scc => "run `cargo xtask mutants --on scc --record`",
         }
     }
 }
@@ -127,13 +132,17 @@ pub fn all(console: &Console, schedules: u64, search: bool) -> Result<Count> {
     sweep(console, &arguments)
 }
 
-/// The board's points.
+/// The boards' points.
 pub fn on_board(console: &Console) -> Result<Count> {
-    let arguments = Arguments {
-        on: On::Qemu,
-        ..Arguments::default()
-    };
-    sweep(console, &arguments)
+    let mut count = Count::default();
+    for on in [On::Qemu, On::Scc] {
+        let arguments = Arguments {
+            on,
+            ..Arguments::default()
+        };
+        count.add(sweep(console, &arguments)?);
+    }
+    Ok(count)
 }
 
 /// What is done with which points.
@@ -188,7 +197,8 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
     let table = Table::new(&plan.points, arguments.json);
     let sweep = match arguments.on {
         On::Sim => simulator(console, &sources, &plan, &table)?,
-        On::Qemu => board::sweep(console, &killers, &plan, &table)?,
+        On::Qemu => board::sweep(console, Board::Virt, &killers, &plan, &table)?,
+        On::Scc => board::sweep(console, Board::Scc, &killers, &plan, &table)?,
     };
     if !argued.is_empty() {
         console.say(&format!(
