@@ -68,7 +68,13 @@ const STEPS: &[Step] = &[
 /// The longest step; and those that run beside it, one after the other, when all steps run. They
 /// need little more than one processor, and share no build directory with it.
 const TESTS: &str = "tests";
-const BESIDE: [&str; 5] = ["no panic", "SCC image", "board an521", "Cortex-M examples", "sizes"];
+const BESIDE: [&str; 5] = [
+    "no panic",
+    "SCC image",
+    "board an521",
+    "Cortex-M examples",
+    "sizes",
+];
 
 /// Steps that run in processes of their own.
 struct Beside(JoinHandle<Vec<io::Result<Output>>>);
