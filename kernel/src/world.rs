@@ -198,6 +198,43 @@ impl<'a, L: Link> World<'a, L> {
     /// });
     /// report.assert_done();
     /// ```
+    ///
+    /// A device, of which each core may be reset alone at any time ([`Session`](crate::Session)):
+    /// ```
+    /// use flagpost::{Budget, Config, Error, World};
+    /// use flagpost_mapped::Mapped;
+    /// use flagpost_sim::SimCore;
+    ///
+    /// const PATIENCE: Budget = Budget::seconds(1);
+    ///
+    /// /// A device begins here, after a reset too.
+    /// fn device(core: SimCore) -> Result<(), Error> {
+    ///     loop {
+    ///         match session(&core) {
+    ///             Err(Error::Timeout(_)) => continue,
+    ///             ended => return ended,
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// fn session(core: &SimCore) -> Result<(), Error> {
+    ///     let session = Mapped::next_session(core);
+    ///     let link = Mapped::start(core.clone(), session)?;
+    ///     let mut words = [0; 128];
+    ///     let starting = World::starting(link, &mut words, Config::default())?;
+    ///     while let Err(error) = starting.meet_within(PATIENCE) {
+    ///         // Another rank has begun a newer session? Else wait on.
+    ///         if Mapped::newest_session(core) != Some(session) {
+    ///             return Err(error);
+    ///         }
+    ///     }
+    ///     let world = starting.wait()?;
+    ///     world.within(PATIENCE, || world.barrier()) // its work
+    /// }
+    /// # // The simulator's memory holds anything at first, so that sessions differ.
+    /// # let chip = flagpost_sim::Config { budgets_expire: 64, ..Default::default() };
+    /// # flagpost_sim::Sim::new(chip).run(device).assert_done();
+    /// ```
     #[track_caller]
     pub fn starting(
         link: L,

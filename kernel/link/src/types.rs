@@ -15,17 +15,21 @@ use flagpost_hal::Amo;
 /// All ranks of a world take the same session, and each new world in the same memory one that no
 /// world there had before: count up. It is never 0, which memory that was cleared holds.
 ///
-/// **A core may be reset alone**, for instance by its watchdog: it begins the next session while
-/// its peers are in the one before. It waits at its start until they have all begun that session,
-/// too, and what they have stored before is not in it. A peer that waits for it with a budget gets
-/// a timeout, which may name that core, another one that waits for it, or none; then the peer
-/// begins that session. Without a budget the peer waits on. So a board with watchdogs gives each
-/// wait a budget, that of a lock which is dropped too (in `World::within`), and keeps the number
-/// where all cores read it.
+/// **A core may be reset alone**, for instance by its watchdog, in any state and with any lock
+/// held. Then all ranks go to the next session, and what a rank has stored before it begins that
+/// session is not in it. Boards with watchdogs follow a recipe:
 ///
-/// A core that is reset while a session starts may have been seen by some peers only. Then a start
-/// with a budget (`World::starting`) names a rank that is missing, and all ranks begin the next
-/// session.
+/// 1. After a reset, and after a wait in vain, a rank begins `LoadStore::next_session`. Nothing
+///    needs to be kept for that: the ranks' memory tells which sessions have begun.
+/// 2. It starts its world with a budget (`World::starting`). Each time the budget is spent, it
+///    looks whether a rank has begun a newer session (`LoadStore::newest_session`). If so, it goes
+///    to 1.
+/// 3. All that it waits for in the session has a budget (`World::within`), and when one is spent
+///    it goes to 1. The timeout may name the core that was reset, another one that waits for it,
+///    or none.
+///
+/// Without a budget a peer waits on for a core that does not come. `World::starting` has the recipe
+/// as an example.
 ///
 /// # Example
 /// ```

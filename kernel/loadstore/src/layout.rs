@@ -32,11 +32,13 @@ pub struct Parts {
     pub behind: u32,
 }
 
+/// Where each rank stores the session that it has begun, whatever the layout.
+pub(crate) const ARRIVED: usize = 4;
+
 /// Offsets of the fixed part: of 32 bits on every machine, since it is small.
 #[derive(Copy, Clone, Debug)]
 pub struct Layout {
     pub(crate) ready: u32,
-    pub(crate) arrived: u32,
     pub(crate) slots: u32,
     pub(crate) scratch: u32,
     /// The first byte of memory after the fixed part: a multiple of the line.
@@ -84,7 +86,6 @@ impl Layout {
         let rings_end = tail.saturating_add(bytes);
         Self {
             ready: 0,
-            arrived: 4,
             slots,
             scratch,
             end: if in_buffer { fixed } else { rings_end },
@@ -193,7 +194,7 @@ mod tests {
                         behind,
                     };
                     let l = Layout::new(line, ranks, ring, parts, buffer);
-                    assert!(l.ready + 4 <= l.arrived && l.arrived as usize + 4 <= BUILD);
+                    assert!(l.ready as usize + 4 <= ARRIVED && ARRIVED + 4 <= BUILD);
                     assert!(BUILD + 4 <= l.slots as usize);
                     assert!(l.slots + 4 * SLOTS <= l.scratch);
                     let scratch_end = l.scratch + SCRATCH_PER_RANK * u32::from(ranks);

@@ -24,7 +24,7 @@ use flagpost_link::{Heap, Key, Link as _, Rank, Refusal, Session};
 use crate::{
     Atomics as _, Base, LoadStore, Mail, Ring,
     build::BUILD,
-    layout::{Layout, UPDATE},
+    layout::{ARRIVED, Layout, UPDATE},
     mail::Plan,
     ring::PAIRS,
 };
@@ -87,11 +87,33 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             return Err(Refusal::NoMemory { missing });
         }
         // Peers of that session would take this rank for started, and may use what is cleared here.
-        let arrived = Region::memory(machine.core()).at(layout.arrived as usize);
+        let arrived = Region::memory(machine.core()).at(ARRIVED);
         if machine.load_u32(arrived) == session.get() {
             return Err(Refusal::BadSession { session });
         }
         Ok(Self::begin(machine, session, layout))
+    }
+
+    /// The newest session that a rank has begun in this memory; none where it was cleared. A rank
+    /// that waits for its peers at the start of an older one does so in vain: they do not come.
+    /// Reads a word of each rank.
+    pub fn newest_session(machine: &W::Machine) -> Option<Session> {
+        let begun = |core| machine.load_u32(Region::memory(CoreId::new(core)).at(ARRIVED));
+        Session::new((0..machine.cores()).map(begun).max().unwrap_or(0))
+    }
+
+    /// The session that this rank begins next, after a reset or after it has waited in vain: the
+    /// newest that a peer has begun, or the one after its own last. It is
+    /// [the first](Session::FIRST) in memory that was cleared.
+    pub fn next_session(machine: &W::Machine) -> Session {
+        let own = machine.load_u32(Region::memory(machine.core()).at(ARRIVED));
+        let next = Session::new(own).map_or(Session::FIRST, Session::next);
+        let newest = Self::newest_session(machine).unwrap_or(next);
+        if newest.get() > next.get() {
+            newest
+        } else {
+            next
+        }
     }
 
     /// The same with such a layout, for which there is room.
@@ -113,7 +135,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
                 machine.store_u32(base.own(BUILD), link.build());
                 point!(DRAIN "stores of an earlier session come before a peer clears its words":
                     "mapped.start.leave", machine.drain());
-                machine.store_u32(base.own(layout.arrived as usize), link.session);
+                machine.store_u32(base.own(ARRIVED), link.session);
             }
         );
         // Else `connect` tries again.
@@ -163,8 +185,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// [`Refusal::NotReady`], with the first rank that has not.
     fn all_arrived(&self, first: Rank) -> Result<(), Refusal> {
         for rank in (first.get()..self.machine().cores()).map(Rank::new) {
-            let at =
-                Region::memory(CoreId::new(rank.get())).at(self.base().layout.arrived as usize);
+            let at = Region::memory(CoreId::new(rank.get())).at(ARRIVED);
             let seen = self.machine().load_u32(at);
             if seen != self.session {
                 self.missing.set(Some(rank));

@@ -21,6 +21,7 @@ mod caches;
 mod late;
 mod mortal;
 mod profiles;
+mod resets;
 mod stops;
 mod tagged;
 mod words;

@@ -171,11 +171,17 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
             "{file}: {name}: there is no such point any more; {advice}"
         ));
     }
+    let on_scc = Killers::read(On::Scc.file())?;
+    // The simulator stands for all points but those that the port's own machine code must show.
+    let stands_for = |name: &&str| match arguments.on {
+        On::Sim => !on_scc.0.contains_key(*name),
+        On::Qemu | On::Scc => killers.0.contains_key(*name),
+    };
     let names: Vec<&str> = sources
         .names
         .iter()
         .map(String::as_str)
-        .filter(|name| arguments.on == On::Sim || killers.0.contains_key(*name))
+        .filter(stands_for)
         .collect();
     let points = arguments.points(&names)?;
     let tried = |name: &&str| killers.0.get_key_value(*name).filter(|_| !arguments.search);
@@ -231,7 +237,7 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
 pub fn check(console: &Console) -> Result<Count> {
     let sources = Sources::read(console)?;
     let mut errors = sources.errors;
-    for on in [On::Sim, On::Qemu] {
+    for on in [On::Sim, On::Qemu, On::Scc] {
         for name in sources.gone(&Killers::read(on.file())?) {
             let (file, advice) = (on.file(), on.advice());
             console.error(&format!("{file}: {name}: there is no such point; {advice}"));
