@@ -22,7 +22,7 @@ const _: () = assert!(LARGE.cores() as usize == MAX_HARTS);
 
 /// This hart's handle of the machine: a bus for the SCC port.
 ///
-/// Programs use the port over it, [`Hart::scc`]. The handle is neither `Send` nor `Sync`: it names
+/// Programs use the port over it, [`Hart::machine`]. The handle is neither `Send` nor `Sync`: it names
 /// the hart that runs the code that holds it, and what is private to that hart is reached through
 /// it without a lock.
 #[derive(Copy, Clone)]
@@ -46,10 +46,10 @@ impl Hart {
         }
     }
 
-    /// The SCC port on this hart, which the kernel runs on. Call it once for each program, before
-    /// other harts count on this one: it silences the bell.
+    /// The machine that the kernel runs on: the SCC's port, on this hart. Call it once for each
+    /// program, before other harts count on this one: it silences the bell.
     #[track_caller]
-    pub fn scc(self, mapping: Mapping) -> Scc<Self> {
+    pub fn machine(self, mapping: Mapping) -> Scc<Self> {
         Scc::start(self, self.map, mapping)
     }
 

@@ -4,7 +4,7 @@
 //! this board is a bus of the SCC port ([`flagpost_scc`]): it gives every hart a private cache in
 //! software ([`flagpost_hal::image`]), a write-combining buffer and the SCC's registers. Memory is
 //! zero at reset, which a chip's is not: a runner of cases fills it with garbage before each one
-//! ([`Hart::reset`]). The library under test runs on the port, [`Hart::scc`]; the board's own
+//! ([`Hart::reset`]). The library under test runs on the port, [`Hart::machine`]; the board's own
 //! code (logger, start-up, [`barrier`]) is free to use what the emulated hardware really has:
 //! coherent atomics.
 //!

@@ -15,7 +15,7 @@ const ARENA: usize = Config::DEFAULT.words(512, 1);
 /// Runs on every core, at the same time. The machine ends when all have returned.
 fn main(hart: Hart) -> Result<(), Error> {
     let mut arena = [0; ARENA];
-    let link = Mapped::start(hart.scc(Mapping::Normal), Session::FIRST)?; // QEMU clears memory
+    let link = Mapped::start(hart.machine(Mapping::Normal), Session::FIRST)?; // QEMU clears memory
     let world = World::start(link, &mut arena, Config::default())?;
     ring(&world)?;
     large(&world)

@@ -58,7 +58,7 @@ impl Board for Image {
     type Platform = Qemu;
 
     fn machine(&self) -> Scc<Hart> {
-        self.hart.scc(self.mapping)
+        self.hart.machine(self.mapping)
     }
 
     fn barrier(&self, well: bool) -> bool {
