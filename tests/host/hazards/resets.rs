@@ -1,8 +1,8 @@
 //! A core is reset alone, at any of its accesses: all ranks reach the next session.
 //!
-//! The ranks follow the recipe of [`Session`](flagpost::Session), for ever, as a device does. Rank 0
-//! is reset once: at its start, in an epoch, with a lock or a register held. It loses what it has on
-//! its stack; the rest of the machine stays as it was. Then it runs its program to the end, for
+//! The ranks follow the recipe of [`Session`](flagpost::Session), for ever, as a device does. Rank
+//! 0 is reset once: at its start, in an epoch, with a lock or a register held. It loses what it has
+//! on its stack; the rest of the machine stays as it was. Then it runs its program to the end, for
 //! which it needs all others in its session.
 
 use std::cell::Cell;
