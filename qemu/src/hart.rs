@@ -22,9 +22,9 @@ const _: () = assert!(LARGE.cores() as usize == MAX_HARTS);
 
 /// This hart's handle of the machine: a bus for the SCC port.
 ///
-/// Programs use the port over it, [`Hart::machine`]. The handle is neither `Send` nor `Sync`: it names
-/// the hart that runs the code that holds it, and what is private to that hart is reached through
-/// it without a lock.
+/// Programs use the port over it, [`Hart::machine`]. The handle is neither `Send` nor `Sync`: it
+/// names the hart that runs the code that holds it, and what is private to that hart is reached
+/// through it without a lock.
 #[derive(Copy, Clone)]
 pub struct Hart {
     core: u16,
