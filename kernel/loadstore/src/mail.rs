@@ -16,7 +16,10 @@
 use flagpost_hal::{Lines, Machine};
 use flagpost_link::{Arrival, Key, Op, Rank, Refusal};
 
-use crate::{Atomics, Base, Ring, layout::Parts};
+use crate::{
+    Atomics, Base, Ring,
+    layout::{Layout, Parts},
+};
 
 /// The rings of a world: what a mail has chosen.
 #[derive(Copy, Clone, Debug)]
@@ -27,6 +30,23 @@ pub struct Plan {
     pub parts: Parts,
     /// Bytes of the message buffers that they may lie in.
     pub buffer: usize,
+}
+
+impl Plan {
+    /// The layout for lines of `line` bytes and these `ranks`. With `native` atomic operations,
+    /// which are for words of memory, a shared ring lies there.
+    pub(crate) const fn layout(&self, line: usize, ranks: u16, native: bool) -> Layout {
+        let for_rings = match self.ring {
+            Ring::Shared { .. } if native => 0,
+            _ => self.buffer,
+        };
+        Layout::new(line, ranks, self.ring, self.parts, for_rings)
+    }
+
+    /// Bytes of each rank's memory before the windows, for the same.
+    pub const fn fixed_bytes(&self, line: usize, ranks: u16, native: bool) -> usize {
+        self.layout(line, ranks, native).end as usize
+    }
 }
 
 /// How notifications and their data travel: what [`LoadStore`](crate::LoadStore) is generic over.

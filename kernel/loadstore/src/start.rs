@@ -25,7 +25,6 @@ use crate::{
     Atomics as _, Base, LoadStore, Mail, Ring,
     build::BUILD,
     layout::{ARRIVED, Layout, UPDATE},
-    mail::Plan,
     ring::PAIRS,
 };
 
@@ -72,17 +71,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         if let Some(ring) = ring {
             ring.check(machine.cores(), W::PEERS)?;
         }
-        let Plan {
-            ring,
-            parts,
-            buffer,
-        } = W::plan(&machine, ring);
-        let for_rings = match ring {
-            // Atomic operations are for words of memory.
-            Ring::Shared { .. } if W::Atomics::NATIVE => 0,
-            _ => buffer,
-        };
-        let layout = Layout::new(Self::LINE, machine.cores(), ring, parts, for_rings);
+        let plan = W::plan(&machine, ring);
+        let layout = plan.layout(Self::LINE, machine.cores(), W::Atomics::NATIVE);
         if let Some(missing @ 1..) = (layout.end as usize).checked_sub(machine.memory_size()) {
             return Err(Refusal::NoMemory { missing });
         }

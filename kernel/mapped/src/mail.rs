@@ -74,6 +74,35 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
     /// stores another core may not have let go of.
     pub(crate) const ENTRY: u32 = if M::LINE < 32 { 32 } else { M::LINE as u32 };
 
+    /// The rings of these `ranks`, with message buffers of `buffer` bytes.
+    const fn planned(ranks: u16, buffer: usize, asked: Option<Ring>) -> Plan {
+        let ring = match asked {
+            Some(ring) => ring,
+            None => for_ranks(ranks, buffer as u32, Self::ENTRY).for_peers(ranks, PEERS),
+        };
+        let bells = match ring {
+            Ring::Bells { .. } => ranks as u32,
+            _ => 0,
+        };
+        let parts = Parts {
+            entry: Self::ENTRY,
+            bells,
+            behind: 0,
+        };
+        Plan {
+            ring,
+            parts,
+            buffer,
+        }
+    }
+
+    /// Bytes of each rank's memory that the link takes for itself, with message buffers of `buffer`
+    /// bytes. Windows lie after them.
+    pub const fn fixed_bytes(ranks: u16, buffer: usize) -> usize {
+        let plan = Self::planned(ranks, buffer, None);
+        plan.fixed_bytes(M::LINE, ranks, A::NATIVE)
+    }
+
     /// This rank's rings, each with its number and the peer that fills it.
     fn inboxes(&self) -> impl Iterator<Item = (u32, &Peer)> {
         (0..self.base.size()).map(u32::from).zip(&self.peers)
@@ -133,23 +162,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
     const PEERS: usize = PEERS;
 
     fn plan(machine: &M, asked: Option<Ring>) -> Plan {
-        let (ranks, buffer) = (machine.cores(), machine.message_buffer_size());
-        let default = || for_ranks(ranks, buffer as u32, Self::ENTRY).for_peers(ranks, PEERS);
-        let ring = asked.unwrap_or_else(default);
-        let bells = match ring {
-            Ring::Bells { .. } => ranks.into(),
-            _ => 0,
-        };
-        let parts = Parts {
-            entry: Self::ENTRY,
-            bells,
-            behind: 0,
-        };
-        Plan {
-            ring,
-            parts,
-            buffer,
-        }
+        Self::planned(machine.cores(), machine.message_buffer_size(), asked)
     }
 
     #[inline(always)]

@@ -33,6 +33,52 @@ pub struct SmallMail<M: Machine, A: Atomics<M>, const PEERS: usize = 2> {
     ring: Announced<PEERS>,
 }
 
+impl<M: Machine, A: Atomics<M>, const PEERS: usize> SmallMail<M, A, PEERS> {
+    /// The ring, with message buffers of `buffer` bytes.
+    const fn planned(buffer: usize, asked: Option<Ring>) -> Plan {
+        let entries = match asked {
+            Some(ring) => ring.entries(),
+            None => ENTRIES,
+        };
+        let parts = Parts {
+            entry: ENTRY,
+            bells: 0,
+            behind: 0,
+        };
+        Plan {
+            ring: Ring::Shared { entries },
+            parts,
+            buffer,
+        }
+    }
+
+    /// Bytes of each rank's memory that the link takes for itself, with message buffers of `buffer`
+    /// bytes. Windows lie after them.
+    ///
+    /// # Example
+    /// ```
+    /// use flagpost_mapped::{SmallMail, UnderLock};
+    /// use flagpost_sim::SimCore;
+    ///
+    /// type Link = SmallMail<SimCore, UnderLock>;
+    ///
+    /// /// Bytes of a core's region, with 1 KiB for windows.
+    /// const REGION: usize = Link::fixed_bytes(2, 0) + 1024;
+    /// assert_eq!(REGION, 1440);
+    /// # use {flagpost_link::Session, flagpost_mapped::Small, flagpost_sim::{Config, Sim}};
+    /// # for (bytes, fits) in [(REGION - 1024, true), (REGION - 1056, false)] {
+    /// #     let memory_size = bytes as u32;
+    /// #     let chip = Config { cores: 2, buffer_size: 0, memory_size, ..Config::default() };
+    /// #     let start = |core| Small::start(core, Session::FIRST).map(drop);
+    /// #     assert_eq!(Sim::new(chip).run(start).is_done(), fits);
+    /// # }
+    /// ```
+    pub const fn fixed_bytes(ranks: u16, buffer: usize) -> usize {
+        let plan = Self::planned(buffer, None);
+        plan.fixed_bytes(M::LINE, ranks, A::NATIVE)
+    }
+}
+
 impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for SmallMail<M, A, PEERS> {
     type Machine = M;
     type Atomics = A;
@@ -40,16 +86,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for SmallMail<M, A, PEE
     const PEERS: usize = PEERS;
 
     fn plan(machine: &M, asked: Option<Ring>) -> Plan {
-        let entries = asked.map_or(ENTRIES, Ring::entries);
-        Plan {
-            ring: Ring::Shared { entries },
-            parts: Parts {
-                entry: ENTRY,
-                bells: 0,
-                behind: 0,
-            },
-            buffer: machine.message_buffer_size(),
-        }
+        Self::planned(machine.message_buffer_size(), asked)
     }
 
     #[inline(always)]
