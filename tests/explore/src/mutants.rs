@@ -9,7 +9,8 @@
 //! fail with the point broken. A run that does not is *lapsed*, and the caller is told why.
 //!
 //! # Search
-//! 1. *Unbroken*: every setting with some seeds. All must pass, and together reach every point.
+//! 1. *Unbroken*: every setting with some seeds. All must pass, and together reach every point that
+//!    is broken.
 //!    Which case reaches which point is remembered.
 //! 2. Per point (`--break`): the settings of the cases that reach it, in rounds of more and more
 //!    seeds (the first round has two each, so that easy ones fall immediately), until one fails or
@@ -302,7 +303,7 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     }
     record(false);
     let all: BTreeSet<&str> = of_case.values().flatten().copied().collect();
-    for point in &arguments.points {
+    for point in &arguments.broken {
         if !all.contains(&**point) {
             let error = format!("{point}: no case reaches this point");
             problems.push(json!({"is": "error", "error": error}));
