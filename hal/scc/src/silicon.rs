@@ -183,10 +183,12 @@ impl Bus for Silicon {
     }
 
     /// A random number of idle turns, as RCCE's locks do it: cores that poll the same word do not
-    /// stay in step.
+    /// stay in step. Then one `pause`: the chip's cores do nothing there, and an emulator that runs
+    /// cores in turns ends this one's. More of them would cost it more than all else.
     fn relax(&self, _: impl Iterator<Item = (Physical, u32)> + Clone) {
-        for _ in 0..8 + self.rdtsc() % 64 {
-            core::hint::spin_loop();
+        for turn in 0..8 + self.rdtsc() as u32 % 64 {
+            core::hint::black_box(turn);
         }
+        core::hint::spin_loop();
     }
 }

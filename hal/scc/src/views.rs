@@ -45,6 +45,7 @@ const BANK: u32 = 8 << 10;
 const FPGA_SIZE: u32 = 64 << 10;
 
 /// Where a core reaches `at` with this memory type. `None` if it does not.
+#[inline]
 pub const fn address(at: Physical, attribute: Attribute) -> Option<u32> {
     let at = at.get();
     match (at, attribute) {

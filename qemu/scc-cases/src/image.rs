@@ -4,9 +4,9 @@ use core::fmt::{self, Write};
 use core::sync::atomic::AtomicU32;
 
 use flagpost_conformance::{Args, Board, Record, Status, cases, run};
-use flagpost_hal::{CoreId, Region, Topology as _};
+use flagpost_hal::CoreId;
 use flagpost_scc::silicon::Silicon;
-use flagpost_scc::{Attribute, Bus as _, Map, Mapping, Scc};
+use flagpost_scc::{Bus as _, Map, Mapping, Scc};
 use flagpost_scc_monitor::calls::{self, Boot};
 use flagpost_scc_monitor::options::Options;
 use flagpost_tests::{Bell, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, mapped};
@@ -55,19 +55,8 @@ impl Board for Core {
     }
 
     fn reset(&self, garbage: u32) {
-        let core = self.machine().core();
-        for region in [Region::memory(core), Region::message_buffer(core)] {
-            let size = self.map.region_size(region.kind);
-            let start = self.map.physical(region.at(0), size);
-            let start = start.expect("a region of this core");
-            for offset in (0..size as u32).step_by(4) {
-                let value = garbage.rotate_left(offset) | 0x0101_0101;
-                self.bus
-                    .store_u32(start.plus(offset), Attribute::Uncached, value);
-            }
-        }
         self.bus.state().reset();
-        calls::reset(garbage);
+        calls::reset(garbage, MEMORY);
     }
 
     fn log(&self, record: &Record<'_>) {

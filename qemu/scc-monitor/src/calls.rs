@@ -17,7 +17,8 @@ pub enum Call {
     Barrier,
     /// Ends the run: well if ecx is 1.
     End,
-    /// Makes this core's registers and lines as after a reset, the rest from ecx.
+    /// Makes all that is this core's as after a reset: its registers, its lines, and its regions, of
+    /// which the one in memory has edx bytes. What a reset leaves there is made of ecx.
     Reset,
     /// Notes ecx as what this core does, for the host to read.
     Status,
@@ -96,9 +97,10 @@ mod ask {
         }
     }
 
-    /// Makes this core's registers and lines as after a reset.
-    pub fn reset(garbage: u32) {
-        ask(Call::Reset, garbage, 0);
+    /// Makes registers, lines and regions of this core as after a reset, with `memory` bytes of
+    /// memory per core.
+    pub fn reset(garbage: u32, memory: u32) {
+        ask(Call::Reset, garbage, memory);
     }
 
     /// Notes what this core does.

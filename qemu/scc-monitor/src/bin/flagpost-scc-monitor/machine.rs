@@ -161,3 +161,17 @@ impl Memory for Shared {
         unsafe { &*byte }.store(value, Relaxed);
     }
 }
+
+/// Fills `words` of shared memory, which lie on end in the uncached view, with numbers that are made
+/// of `garbage`, of which no byte is 0.
+pub(crate) fn fill(at: Physical, words: usize, garbage: u32) {
+    let first = with_exposed_provenance::<AtomicU32>(uncached(at) & !3);
+    // SAFETY: as in `Shared::load`: a region of one core is mapped as one piece.
+    let words = unsafe { core::slice::from_raw_parts(first, words) };
+    for (number, word) in words.iter().enumerate() {
+        word.store(
+            garbage.rotate_left(4 * number as u32) | 0x0101_0101,
+            Relaxed,
+        );
+    }
+}

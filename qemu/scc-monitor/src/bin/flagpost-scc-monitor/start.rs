@@ -35,7 +35,7 @@ pub(crate) const FIRST_TASK: u32 = 24;
 /// The page of the first code of the other cores.
 const TRAMPOLINE: u8 = 8;
 /// Bytes of an image's stack, and where the page below it is, which is left out.
-const STACK: u32 = 512 << 10;
+const STACK: u32 = 192 << 10;
 pub(crate) const GUARD: u32 = PRIVATE - STACK - 4096;
 /// Bytes at the top of the stack that an image's entry may use before it looks at the rest.
 const USED: u32 = 16 << 10;

@@ -18,7 +18,7 @@ use core::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 
-use flagpost_hal::CoreId;
+use flagpost_hal::{CoreId, Region};
 use flagpost_scc::{Attribute, Map, Physical};
 use flagpost_scc_monitor::calls::{self, Call};
 use flagpost_scc_monitor::decode::{self, Access, Registers, Width};
@@ -299,6 +299,14 @@ fn call(frame: &mut Frame) {
         Some(Call::Reset) => {
             DEVICES.reset(core, *ecx);
             LINES[core.index()].reset();
+            let map = Map::SCC.with_cores(start::cores()).with_memory(*edx);
+            for region in [Region::memory(core), Region::message_buffer(core)] {
+                let size = map.region_size(region.kind);
+                match map.physical(region.at(0), size) {
+                    Some(at) => machine::fill(at, size / 4, *ecx),
+                    None => refuse(frame, 0, format_args!("no such memory")),
+                }
+            }
             0
         }
         Some(Call::Status) => {
