@@ -1,6 +1,7 @@
 //! What a case gets, and what it gives back.
 
 use core::fmt;
+use core::marker::PhantomData;
 
 use flagpost::{Link, Session, VectorLink};
 use flagpost_hal::{Address, Amo, CoreId, Machine};
@@ -47,6 +48,34 @@ pub trait MachinePlatform: Platform<Machine: Machine, Link: VectorLink> {
     /// Whether the link changes words under the machine's locks. Where it does so by atomic
     /// operations, a lock that a case keeps makes no call wait: cases of such waits are skipped.
     const LOCKS: bool = true;
+}
+
+/// A load/store machine whose ranks are connected by [`Mapped`], and what it has besides: nothing,
+/// if not said.
+pub struct Plain<M, H = ()>(PhantomData<(M, H)>);
+
+/// What a machine has that others lack, as in [`MachinePlatform`].
+pub trait Has<M>: 'static {
+    /// Atomics.
+    const ATOMICS: Option<AtomicU32<M>> = None;
+    /// Bells.
+    const BELL: Option<Bell<M>> = None;
+}
+
+impl<M> Has<M> for () {}
+
+impl<M: Machine + Clone + 'static, H: Has<M>> Platform for Plain<M, H> {
+    type Machine = M;
+    type Link = Mapped<M>;
+
+    fn link(machine: &M, session: Session, ring: Option<Ring>) -> Result<Mapped<M>, Refusal> {
+        mapped(machine, session, ring)
+    }
+}
+
+impl<M: Machine + Clone + 'static, H: Has<M>> MachinePlatform for Plain<M, H> {
+    const ATOMICS: Option<AtomicU32<M>> = H::ATOMICS;
+    const BELL: Option<Bell<M>> = H::BELL;
 }
 
 /// How a core of machine `M` rings another's bell, and how it waits until its own has been rung.

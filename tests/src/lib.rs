@@ -15,7 +15,9 @@ pub use args::Args;
 pub use flagpost_link::{Refusal, Session};
 pub use flagpost_mapped::{Mapped, Ring};
 
-pub use context::{AtomicU32, Bell, Case, Context, Failure, MachinePlatform, Platform, mapped};
+pub use context::{
+    AtomicU32, Bell, Case, Context, Failure, Has, MachinePlatform, Plain, Platform, mapped,
+};
 
 /// The conformance table. A platform runs every case that the machine [admits](Case::admits), and
 /// counts and prints the others as skipped.

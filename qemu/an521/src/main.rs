@@ -24,13 +24,10 @@ mod devices;
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use flagpost_conformance::{Args, Board, Record, cases};
+use flagpost_conformance::{Args, AtomicU32 as Atomic, Bell, Board, Has, Plain, Record, cases};
 use flagpost_cortex_m::{Chip as _, CortexM, instructions};
 use flagpost_hal::{
     NativeAtomics as _, Region, TestAndSet as _, Topology as _, UncachedMemory as _,
-};
-use flagpost_tests::{
-    AtomicU32 as Atomic, Bell, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, mapped,
 };
 
 use chip::{An521, SHARED};
@@ -42,24 +39,14 @@ fn main() {
 }
 
 /// The platform, as the cases see it.
-struct TwoCores;
+type TwoCores = Plain<CortexM<An521>, Both>;
 
-impl Platform for TwoCores {
-    type Machine = CortexM<An521>;
-    type Link = Mapped<CortexM<An521>>;
+/// The chip has atomics and bells.
+struct Both;
 
-    fn link(
-        machine: &CortexM<An521>,
-        session: Session,
-        ring: Option<Ring>,
-    ) -> Result<Self::Link, Refusal> {
-        mapped(machine, session, ring)
-    }
-}
-
-impl MachinePlatform for TwoCores {
-    const ATOMICS: Option<Atomic<Self::Machine>> = Some(CortexM::atomic_u32);
-    const BELL: Option<Bell<Self::Machine>> = Some((CortexM::ring, CortexM::wait_for_ring));
+impl Has<CortexM<An521>> for Both {
+    const ATOMICS: Option<Atomic<CortexM<An521>>> = Some(CortexM::atomic_u32);
+    const BELL: Option<Bell<CortexM<An521>>> = Some((CortexM::ring, CortexM::wait_for_ring));
 }
 
 /// A core, as the runner sees it.

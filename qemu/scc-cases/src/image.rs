@@ -3,35 +3,21 @@
 use core::fmt::{self, Write};
 use core::sync::atomic::AtomicU32;
 
-use flagpost_conformance::{Args, Board, Record, Status, cases, run};
+use flagpost_conformance::{Args, Bell, Board, Has, Plain, Record, Status, cases, run};
 use flagpost_hal::CoreId;
 use flagpost_scc::silicon::Silicon;
 use flagpost_scc::{Bus as _, Map, Mapping, Scc};
 use flagpost_scc_monitor::calls::{self, Boot};
 use flagpost_scc_monitor::options::Options;
-use flagpost_tests::{Bell, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, mapped};
 
 /// Bytes of shared memory per core: what is filled anew before each case.
 const MEMORY: u32 = 64 << 10;
 
-/// The platform, as the cases see it.
-struct Chip;
+/// A core of the chip can ring another.
+struct Bells;
 
-impl Platform for Chip {
-    type Machine = Scc<Silicon>;
-    type Link = Mapped<Scc<Silicon>>;
-
-    fn link(
-        machine: &Scc<Silicon>,
-        session: Session,
-        ring: Option<Ring>,
-    ) -> Result<Self::Link, Refusal> {
-        mapped(machine, session, ring)
-    }
-}
-
-impl MachinePlatform for Chip {
-    const BELL: Option<Bell<Self::Machine>> = Some((Scc::ring, Scc::wait_for_ring));
+impl Has<Scc<Silicon>> for Bells {
+    const BELL: Option<Bell<Scc<Silicon>>> = Some((Scc::ring, Scc::wait_for_ring));
 }
 
 /// A core, as the runner sees it.
@@ -44,7 +30,7 @@ struct Core {
 }
 
 impl Board for Core {
-    type Platform = Chip;
+    type Platform = Plain<Scc<Silicon>, Bells>;
 
     fn machine(&self) -> Scc<Silicon> {
         Scc::start(self.bus, self.map, self.mapping)

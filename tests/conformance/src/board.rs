@@ -1,10 +1,9 @@
 //! What the runner needs of a chip.
 
-use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use flagpost_hal::{CoreId, Machine};
-use flagpost_tests::{MachinePlatform, Mapped, Platform, Refusal, Ring, Session, mapped};
+use flagpost_hal::CoreId;
+use flagpost_tests::{MachinePlatform, Platform};
 
 use crate::Record;
 
@@ -39,7 +38,7 @@ impl Status {
 
 /// The cores of a chip, as the runner sees them. A value belongs to one core.
 pub trait Board: Copy {
-    /// The machine and its link: [`Plain`], or a platform that has atomics or bells too.
+    /// The machine and its link, such as [`Plain`](flagpost_tests::Plain).
     type Platform: MachinePlatform;
 
     /// A new handle of the machine, for the core that calls this. It is asked for at the start, and
@@ -84,17 +83,3 @@ pub trait Board: Copy {
         &[]
     }
 }
-
-/// A machine without native atomics and bells, whose ranks are connected by [`Mapped`].
-pub struct Plain<M>(PhantomData<M>);
-
-impl<M: Machine + Clone + 'static> Platform for Plain<M> {
-    type Machine = M;
-    type Link = Mapped<M>;
-
-    fn link(machine: &M, session: Session, ring: Option<Ring>) -> Result<Mapped<M>, Refusal> {
-        mapped(machine, session, ring)
-    }
-}
-
-impl<M: Machine + Clone + 'static> MachinePlatform for Plain<M> {}

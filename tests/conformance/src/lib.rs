@@ -50,7 +50,7 @@ mod record;
 mod stack;
 mod turn;
 
-pub use board::{Board, FLAGPOST_STATUS, MAX_CORES, Plain, Status};
-pub use flagpost_tests::{Args, Case, cases, hal_cases, link_cases};
+pub use board::{Board, FLAGPOST_STATUS, MAX_CORES, Status};
+pub use flagpost_tests::{Args, AtomicU32, Bell, Case, Has, Plain, cases, hal_cases, link_cases};
 pub use record::Record;
 pub use turn::run;

@@ -13,7 +13,8 @@ use flagpost_sim::{
     Bounds, Config, Explored, Method, Preset, Profile, Report, SccBus, Sim, SimCore, Sweep,
 };
 use flagpost_tests::{
-    Bell, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, link_cases, mapped,
+    Bell, Failure, Has, MachinePlatform, Mapped, Plain, Platform, Refusal, Ring, Session,
+    link_cases, mapped,
 };
 
 use crate::coherent::{Coherent, CoherentSimulator};
@@ -48,23 +49,13 @@ impl<const LINE: usize> MachinePlatform for NoRegisters<LINE> {
 }
 
 /// The SCC port on the simulated chip.
-pub struct Port;
+pub type Port = Plain<Scc<SccBus>, Bells>;
 
-impl Platform for Port {
-    type Machine = Scc<SccBus>;
-    type Link = Mapped<Scc<SccBus>>;
+/// A core of the SCC can ring another.
+pub struct Bells;
 
-    fn link(
-        machine: &Scc<SccBus>,
-        session: Session,
-        ring: Option<Ring>,
-    ) -> Result<Self::Link, Refusal> {
-        mapped(machine, session, ring)
-    }
-}
-
-impl MachinePlatform for Port {
-    const BELL: Option<Bell<Self::Machine>> = Some((Scc::ring, Scc::wait_for_ring));
+impl Has<Scc<SccBus>> for Bells {
+    const BELL: Option<Bell<Scc<SccBus>>> = Some((Scc::ring, Scc::wait_for_ring));
 }
 
 /// What a case runs on. Prints as the profile's or the preset's name; none is both.

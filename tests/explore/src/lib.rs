@@ -34,7 +34,7 @@ use flagpost_tests::{
 
 pub use network::{Mock, Network};
 
-pub use chip::{Chip, NoRegisters, Port, preset_settings_of};
+pub use chip::{Bells, Chip, NoRegisters, Port, preset_settings_of};
 
 /// A conformance case on the simulator.
 pub type Case = flagpost_tests::Case<Simulator>;

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use flagpost_hal::{NativeAtomics as _, WithSoftwareLock};
 use flagpost_linux::{Coherent, Emulated, HostLink, Linux, Mode, SoftwareCoherent, fabric};
 use flagpost_tests::{
-    AtomicU32, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, cases, mapped,
+    AtomicU32, Has, MachinePlatform, Plain, Platform, Refusal, Ring, Session, cases,
 };
 
 use crate::arguments::Arguments;
@@ -52,60 +52,20 @@ impl MachinePlatform for Native {
 }
 
 /// One host, locks.
-struct Locks;
+type Locks = Plain<Linux<Coherent>, Atomics>;
 
-impl Platform for Locks {
-    type Machine = Linux<Coherent>;
-    type Link = Mapped<Self::Machine>;
+/// A host has atomics.
+struct Atomics;
 
-    fn link(
-        machine: &Self::Machine,
-        session: Session,
-        ring: Option<Ring>,
-    ) -> Result<Self::Link, Refusal> {
-        mapped(machine, session, ring)
-    }
-}
-
-impl MachinePlatform for Locks {
-    const ATOMICS: Option<AtomicU32<Self::Machine>> = Some(Linux::atomic_u32);
+impl Has<Linux<Coherent>> for Atomics {
+    const ATOMICS: Option<AtomicU32<Linux<Coherent>>> = Some(Linux::atomic_u32);
 }
 
 /// Cache instructions, locks of plain words.
-struct Software;
-
-impl Platform for Software {
-    type Machine = WithSoftwareLock<Linux<SoftwareCoherent>>;
-    type Link = Mapped<Self::Machine>;
-
-    fn link(
-        machine: &Self::Machine,
-        session: Session,
-        ring: Option<Ring>,
-    ) -> Result<Self::Link, Refusal> {
-        mapped(machine, session, ring)
-    }
-}
-
-impl MachinePlatform for Software {}
+type Software = Plain<WithSoftwareLock<Linux<SoftwareCoherent>>>;
 
 /// A private image per rank.
-struct Images;
-
-impl Platform for Images {
-    type Machine = Linux<Emulated>;
-    type Link = Mapped<Self::Machine>;
-
-    fn link(
-        machine: &Self::Machine,
-        session: Session,
-        ring: Option<Ring>,
-    ) -> Result<Self::Link, Refusal> {
-        mapped(machine, session, ring)
-    }
-}
-
-impl MachinePlatform for Images {}
+type Images = Plain<Linux<Emulated>>;
 
 /// Goes through the plan of the platform that is asked for, as a rank; or lists it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {

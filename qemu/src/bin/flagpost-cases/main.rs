@@ -17,9 +17,8 @@
 
 mod broken;
 
-use flagpost_conformance::{Args, Board, Record, cases, run};
+use flagpost_conformance::{Args, Bell, Board, Has, Plain, Record, cases, run};
 use flagpost_qemu::{Exit, Hart, Mapping, Scc, set_case};
-use flagpost_tests::{Bell, MachinePlatform, Mapped, Platform, Refusal, Ring, Session, mapped};
 
 flagpost_qemu::entry!(main_of_hart);
 
@@ -28,23 +27,13 @@ flagpost_qemu::entry!(main_of_hart);
 fn main() {}
 
 /// The platform, as the cases see it.
-pub(crate) struct Qemu;
+pub(crate) type Qemu = Plain<Scc<Hart>, Bells>;
 
-impl Platform for Qemu {
-    type Machine = Scc<Hart>;
-    type Link = Mapped<Scc<Hart>>;
+/// A hart can ring another.
+pub(crate) struct Bells;
 
-    fn link(
-        machine: &Scc<Hart>,
-        session: Session,
-        ring: Option<Ring>,
-    ) -> Result<Self::Link, Refusal> {
-        mapped(machine, session, ring)
-    }
-}
-
-impl MachinePlatform for Qemu {
-    const BELL: Option<Bell<Self::Machine>> = Some((Scc::ring, Scc::wait_for_ring));
+impl Has<Scc<Hart>> for Bells {
+    const BELL: Option<Bell<Scc<Hart>>> = Some((Scc::ring, Scc::wait_for_ring));
 }
 
 /// A hart, as the runner sees it.
