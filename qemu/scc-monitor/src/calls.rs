@@ -17,8 +17,8 @@ pub enum Call {
     Barrier,
     /// Ends the run: well if ecx is 1.
     End,
-    /// Makes all that is this core's as after a reset: its registers, its lines, and its regions, of
-    /// which the one in memory has edx bytes. What a reset leaves there is made of ecx.
+    /// Makes registers, lines and regions of this core as after a reset: the region in memory has
+    /// edx bytes, and what a reset leaves there is made of ecx.
     Reset,
     /// Notes ecx as what this core does, for the host to read.
     Status,

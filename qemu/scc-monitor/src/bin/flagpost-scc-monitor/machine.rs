@@ -162,8 +162,8 @@ impl Memory for Shared {
     }
 }
 
-/// Fills `words` of shared memory, which lie on end in the uncached view, with numbers that are made
-/// of `garbage`, of which no byte is 0.
+/// Fills `words` of shared memory, side by side in the uncached view, with numbers that are made of
+/// `garbage`, of which no byte is 0.
 pub(crate) fn fill(at: Physical, words: usize, garbage: u32) {
     let first = with_exposed_provenance::<AtomicU32>(uncached(at) & !3);
     // SAFETY: as in `Shared::load`: a region of one core is mapped as one piece.
