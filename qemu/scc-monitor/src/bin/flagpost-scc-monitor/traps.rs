@@ -163,9 +163,10 @@ fn page_fault(frame: &mut Frame) {
     };
     let mut registers = frame.registers;
     registers.reverse();
+    let admitted = frame.flags & INTERRUPTS != 0;
     let done = instruction.run(&mut registers, &mut frame.flags, |access| {
         match found.attribute {
-            Attribute::Uncached => register(core, found.at, access),
+            Attribute::Uncached => register(core, found.at, access, admitted),
             Attribute::Mpbt => Ok(message(core, found.at, access, false)),
             Attribute::MpbtWriteThrough => Ok(message(core, found.at, access, true)),
             Attribute::Normal => Err("not a memory type for this address"),
@@ -183,8 +184,16 @@ fn page_fault(frame: &mut Frame) {
     frame.eip = frame.eip.wrapping_add(instruction.length);
 }
 
+/// In the flags: interrupts are admitted.
+const INTERRUPTS: u32 = 1 << 9;
+
 /// One access to a register.
-fn register(core: CoreId, at: Physical, access: Access) -> Result<u32, &'static str> {
+fn register(
+    core: CoreId,
+    at: Physical,
+    access: Access,
+    admitted: bool,
+) -> Result<u32, &'static str> {
     let options = options();
     let place = match mesh::place(core, at).ok_or("no register")? {
         Place::Bank { tile: 0, offset }
@@ -199,6 +208,10 @@ fn register(core: CoreId, at: Physical, access: Access) -> Result<u32, &'static 
             // The board's clock has 125 MHz, and a core's 1 GHz here.
             let time = machine::cycles() / 8;
             let value = DEVICES.load(core, place, time, options.fault);
+            // The worst moment for an interrupt is now.
+            if admitted && value == Some(1) && DEVICES.holds(core) {
+                return Err("a test-and-set register is taken with interrupts admitted (H6)");
+            }
             value.ok_or("a register that is not known, or only stored to")
         }
         Access::Store(Width::Word, value) => {
