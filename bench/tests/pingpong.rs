@@ -14,12 +14,22 @@ fn half(variant: Variant, bytes: usize, hops: u16) -> u64 {
     measured.unwrap_or_else(|report| panic!("{report}")).half()
 }
 
-/// Also below, at and above what fits a line, and the ring of send and receive.
+/// Also below, at and above what fits a line, and the ring of send and receive. Longer ones are in
+/// a documented table.
 #[test]
 fn messages_arrive_and_take_the_same_time_again() {
+    arrive([8, 24, 32, 40, 1000, 4096, 5000]);
+}
+
+#[test]
+#[ignore = "takes long: cargo xtask test --deep"]
+fn long_messages_arrive_and_take_the_same_time_again() {
+    arrive([5000, 65536]);
+}
+
+fn arrive<const SIZES: usize>(sizes: [usize; SIZES]) {
     for variant in Variant::ALL {
         for hops in [0, 1] {
-            let sizes = [8, 24, 32, 40, 1000, 4096, 5000, 65536];
             let run = || sizes.map(|bytes| half(variant, bytes, hops));
             let times = run();
             // A whole line leaves a little sooner than a part of one, and is kept sooner.
