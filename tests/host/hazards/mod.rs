@@ -78,16 +78,16 @@ fn profiles() {
     show(profiles::ALL);
 }
 
-/// In a quick run every second.
+/// In a quick run every third.
 #[test]
 fn budgets() {
-    show_every(groups::step(2), budgets::ALL);
+    show_every(groups::step(3), budgets::ALL);
 }
 
-/// In a quick run every second.
+/// In a quick run every fourth.
 #[test]
 fn late_calls() {
-    show_every(groups::step(2), late::ALL);
+    show_every(groups::step(4), late::ALL);
 }
 
 #[test]
