@@ -48,7 +48,7 @@ const BROKEN: [Check; 14] = [
     ("an image that ends as if all were well", "--filter broken.silent",
         &["case broken.silent fell silent", "8 cores"]),
     ("a case that traps on Cortex-M", "--board an521 --filter broken.trap",
-        &["case broken.trap trapped on core 1: bus fault", "load_from_nowhere at "]),
+        &["case broken.trap trapped on core 1: bus fault", "::load_from_nowhere ("]),
     ("a case that overflows its stack on Cortex-M", "--board an521 --filter broken.overflow",
         &["case broken.overflow trapped on core 1: stack overflow"]),
     ("a case that panics on Cortex-M", "--board an521 --filter broken.panic",
