@@ -112,6 +112,10 @@ impl Relax for Rich {
         self.called(format!("relax {}", watched.len()));
     }
 
+    fn told(&self, core: CoreId) {
+        self.called(format!("told {core}"));
+    }
+
     fn ended(&self) {
         self.called("ended".to_owned());
     }
@@ -141,9 +145,13 @@ fn what_a_machine_overrides_is_passed_on() {
     let place = Location::caller();
     Topology::called(&locked, place);
     locked.relax(&[Watch { at, seen: 0 }; 2]);
+    locked.told(second);
     locked.ended();
     let told = format!("called {}", place.line());
     let load = format!("load_bytes {at} 3");
     let calls = locked.machine().calls.take();
-    assert_eq!(calls, [&load, "settle", &told, "relax 2", "ended"]);
+    assert_eq!(
+        calls,
+        [&load, "settle", &told, "relax 2", "told 1", "ended"]
+    );
 }

@@ -122,13 +122,12 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         self.layout.rings_in(self.machine.core())
     }
 
-    /// The memory actions of a flush where caches may be old.
+    /// The memory action of a flush where caches may be old.
     #[inline]
     pub fn finish_puts(&self) {
-        point!(DRAIN "stores that have arrived are in memory, where peers look":
-            "mapped.flush.drain", self.machine.drain());
-        point!(ACQUIRE "gets after it are not older: a rank may wait for a word by gets":
-            "mapped.flush.acquire", self.machine.acquire());
+        // Before later loads, too: two ranks that put, flush and get do not both miss the other's.
+        point!(DRAIN "stores that have arrived are in memory, and gets after it are not older":
+            "mapped.flush.settle_puts", self.machine.settle());
     }
 
     /// Makes the next ticket of this rank's ring the first one, before any peer may take one.

@@ -17,31 +17,30 @@ pub(crate) const BUILD: usize = 8;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
-    /// The build of this rank.
-    pub(crate) fn build(&self) -> u32 {
-        let kind = match self.base().layout.ring {
+    /// The build of a rank with this layout, and `session`, which it has begun.
+    ///
+    /// The session tells a build that was stored from memory that holds anything.
+    pub(crate) fn build_in(session: u32, machine: &W::Machine, layout: &Layout) -> u32 {
+        let kind = match layout.ring {
             Ring::Shared { .. } => 0,
             Ring::Pairs { .. } => 1,
             Ring::Bells { .. } => 2,
         };
-        let Layout {
-            ring,
-            end,
-            buffer_end,
-            ..
-        } = self.base().layout;
         let facts = [
             Self::LINE as u32,
             u32::from(W::COHERENT)
                 | u32::from(W::Machine::COHERENT) << 1
-                | u32::from(W::Atomics::NATIVE) << 2,
+                | u32::from(W::FAST) << 2
+                | u32::from(W::Atomics::NATIVE) << 3
+                | u32::from(W::Atomics::WIDE) << 4,
             W::PEERS as u32,
             PIECES as u32,
-            self.machine().cores().into(),
+            machine.cores().into(),
             kind,
-            ring.entries(),
-            end,
-            buffer_end,
+            layout.ring.entries(),
+            layout.end,
+            layout.buffer_end,
+            session,
         ];
         facts.into_iter().fold(const { of_version() }, mixed)
     }
@@ -51,7 +50,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// # Errors
     /// [`Refusal::OtherBuild`], with the first rank that was not.
     pub(crate) fn all_alike(&self) -> Result<(), Refusal> {
-        let own = self.build();
+        let own = Self::build_in(self.session, self.machine(), &self.base().layout);
         for rank in (0..self.machine().cores()).map(Rank::new) {
             let at = Region::memory(CoreId::new(rank.get())).at(BUILD);
             if self.machine().load_u32(at) != own {

@@ -386,11 +386,12 @@ impl<W: Mail, const PIECES: usize> Fast for LoadStore<W, PIECES> {
         match width {
             Width::Half if W::Atomics::NATIVE => {
                 let at = self.fast_at(to, key, offset, 4)?;
-                Some(self.changed(to, self.base().change_short(at, amo)?).into())
+                let old = self.base().change_short(at, amo)?;
+                Some(self.changed(to, amo, old.into()))
             }
             Width::Whole if W::Atomics::WIDE => {
                 let at = self.fast_at(to, key, offset, 8)?;
-                Some(self.changed(to, self.base().change_long(at, amo)?))
+                Some(self.changed(to, amo, self.base().change_long(at, amo)?))
             }
             _ => None,
         }

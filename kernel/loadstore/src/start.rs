@@ -84,26 +84,36 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         Ok(Self::begin(machine, session, layout))
     }
 
-    /// The newest session that a rank has begun in this memory; none where it was cleared. A rank
-    /// that waits for its peers at the start of an older one does so in vain: they do not come.
-    /// Reads a word of each rank.
+    /// The newest session that a rank has begun in this memory with a link like this; none where it
+    /// was cleared, or holds anything. A rank that waits for its peers at the start of an older one
+    /// does so in vain: they do not come. Reads two words of each rank.
     pub fn newest_session(machine: &W::Machine) -> Option<Session> {
-        let begun = |core| machine.load_u32(Region::memory(CoreId::new(core)).at(ARRIVED));
-        Session::new((0..machine.cores()).map(begun).max().unwrap_or(0))
+        let begun = |core| Self::begun(machine, CoreId::new(core)).map_or(0, Session::get);
+        Session::new((0..machine.cores()).map(begun).max()?)
     }
 
     /// The session that this rank begins next, after a reset or after it has waited in vain: the
     /// newest that a peer has begun, or the one after its own last. It is
-    /// [the first](Session::FIRST) in memory that was cleared.
+    /// [the first](Session::FIRST) in memory in which no link like this has started.
     pub fn next_session(machine: &W::Machine) -> Session {
-        let own = machine.load_u32(Region::memory(machine.core()).at(ARRIVED));
-        let next = Session::new(own).map_or(Session::FIRST, Session::next);
-        let newest = Self::newest_session(machine).unwrap_or(next);
-        if newest.get() > next.get() {
-            newest
-        } else {
-            next
+        let own = Self::begun(machine, machine.core());
+        let next = own.map_or(Session::FIRST, Session::next);
+        match Self::newest_session(machine) {
+            Some(newest) if newest.get() > next.get() && Some(newest) != own => newest,
+            _ => next,
         }
+    }
+
+    /// The last session that `core` has begun. None if its memory holds anything else.
+    fn begun(machine: &W::Machine, core: CoreId) -> Option<Session> {
+        let layout = W::plan(machine, None).layout(Self::LINE, machine.cores(), W::Atomics::NATIVE);
+        let memory = Region::memory(core);
+        let session = machine.load_u32(memory.at(ARRIVED));
+        // As `begin` stores them: the build first.
+        machine.acquire();
+        let build = machine.load_u32(memory.at(BUILD));
+        let is_whole = build == Self::build_in(session, machine, &layout);
+        Session::new(session).filter(|_| is_whole)
     }
 
     /// The same with such a layout, for which there is room.
@@ -122,7 +132,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             point!(WRITE_BACK "else an earlier program's dirty lines travel over this world":
                 "mapped.start.write_back", machine.write_back(&[base.lines(0, memory)])),
             {
-                machine.store_u32(base.own(BUILD), link.build());
+                machine.store_u32(base.own(BUILD), Self::build_in(link.session, machine, &base.layout));
                 point!(DRAIN "stores of an earlier session come before a peer clears its words":
                     "mapped.start.leave", machine.drain());
                 machine.store_u32(base.own(ARRIVED), link.session);

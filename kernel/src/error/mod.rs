@@ -125,7 +125,8 @@ errors! {
         /// The rank's image was built otherwise than this one: it has another version of Flagpost,
         /// line size, number of cores, kind of link, or tables or rings of other sizes. Both would
         /// look for each other's words in other places, so the world does not start. Build the
-        /// images of all cores with the same ones.
+        /// images of all cores with the same ones. A rank that counts more cores than there are
+        /// waits for those, and is told nothing.
         OtherBuild(rank: Rank) => Call:
             "rank {rank} has an image that was built otherwise: version, line size, cores, link, \
              rings or sizes of tables differ";

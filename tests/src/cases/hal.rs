@@ -234,6 +234,29 @@ pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
     )
 }
 
+/// A core that sleeps until it is told finds what it was told of, and no wake-up is lost.
+pub(super) fn told<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+    let machine = context.machine.clone();
+    let mut meeting = Meeting::new(context);
+    let (next, at) = (neighbour(&machine), scratch(&machine, machine.core()));
+    machine.store_u32(at, 0);
+    meeting.meet();
+    for round in 1..=4 {
+        machine.store_u32(scratch(&machine, next), round);
+        machine.drain();
+        machine.told(next);
+        loop {
+            let seen = machine.load_u32(at);
+            if seen == round {
+                break;
+            }
+            machine.relax(&[Watch { at, seen }]);
+        }
+        meeting.meet();
+    }
+    Ok(())
+}
+
 pub(super) fn atomics<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
     let machine = context.machine.clone();
     let Some(atomic) = P::ATOMICS else {

@@ -58,12 +58,14 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         }
     }
 
-    /// A cell of `to` was changed in one step, and held `old`.
+    /// `amo` was done in one step on a cell of `to`, which held `old`.
     #[inline(always)]
-    pub(crate) fn changed<T>(&self, to: Rank, old: T) -> T {
+    pub(crate) fn changed(&self, to: Rank, amo: Amo, old: u64) -> u64 {
         point!(ACQUIRE "G3; where there is a lock, taking it has done so":
             "mapped.cells.change.acquire", self.machine().acquire());
-        self.base().told(to);
+        if amo.apply(old) != old {
+            self.base().told(to);
+        }
         old
     }
 
@@ -116,7 +118,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             _ => None,
         };
         if let Some(old) = without_lock {
-            return Ok(self.changed(to, old));
+            return Ok(self.changed(to, amo, old));
         }
         self.base().looked();
         let site = site!(LOCK "nobody else changes the cell": "mapped.cells.change.lock");

@@ -55,6 +55,7 @@ impl<P: MachinePlatform> Machines<P> {
         case("hal.write_back", 2, ANY, hal::write_back),
         case("hal.invalidate", 2, ANY, hal::invalidate),
         case("hal.lock", 1, ANY, hal::lock),
+        case("hal.told", 1, ANY, hal::told),
         Case {
             atomics: true,
             lacks: lacks(P::ATOMICS.is_some(), "atomics"),
