@@ -113,7 +113,7 @@ impl Relax for Rich {
     }
 
     fn told(&self, core: CoreId) {
-        self.called(format!("told {core}"));
+        self.called(format!("told {}", core.get()));
     }
 
     fn ended(&self) {

@@ -1,12 +1,13 @@
 //! Links with small tables: what they take, that programs run with them, and what they refuse.
 
 use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Session, Tag, World};
+use flagpost_explore::coherent::Coherent;
 use flagpost_link::{Op, Refusal};
 use flagpost_mapped::{LineMail, LoadStore, Mapped, Native, Ring, SmallMail, UnderLock};
 use flagpost_sim::{Config, Sim, SimCore};
 
 /// As the guide names it, for two cores.
-type Small<A = UnderLock> = LoadStore<LineMail<SimCore, A, 2>, 16>;
+type TwoRanks<A = UnderLock> = LoadStore<LineMail<SimCore, A, 2>, 16>;
 
 /// Bytes that a core's state may take, the world included.
 const STATE: usize = 7 << 10;
@@ -63,12 +64,14 @@ fn runs<L: Link>(cores: u16, of_pairs: bool, start: impl Fn(SimCore) -> Result<L
 
 #[test]
 fn two_cores_run_with_small_tables() {
-    assert!(size_of::<World<'_, Small>>() <= STATE);
+    assert!(size_of::<World<'_, TwoRanks>>() <= STATE);
     assert!(size_of::<World<'_, Mapped<SimCore>>>() > STATE);
     runs(2, true, |core| {
-        Small::<UnderLock>::start(core, Session::FIRST)
+        TwoRanks::<UnderLock>::start(core, Session::FIRST)
     });
-    runs(2, true, |core| Small::<Native>::start(core, Session::FIRST));
+    runs(2, true, |core| {
+        TwoRanks::<Native>::start(core, Session::FIRST)
+    });
 }
 
 /// The smallest link has one ring for all, of words. It takes as many ranks as there are.
@@ -84,14 +87,24 @@ fn any_number_of_cores_runs_over_the_smallest_link() {
     }
 }
 
+/// As on a microcontroller without caches and without atomic operations.
+#[test]
+fn coherent_cores_run_over_the_smallest_link() {
+    for cores in [1, 2, 3] {
+        runs(cores, false, |core| {
+            flagpost_mapped::Small::start(Coherent::new(core), Session::FIRST)
+        });
+    }
+}
+
 #[test]
 fn more_cores_than_are_remembered_share_a_ring() {
     for cores in [3, 5, 8] {
         runs(cores, false, |core| {
-            Small::<UnderLock>::start(core, Session::FIRST)
+            TwoRanks::<UnderLock>::start(core, Session::FIRST)
         });
         runs(cores, false, |core| {
-            Small::<Native>::start(core, Session::FIRST)
+            TwoRanks::<Native>::start(core, Session::FIRST)
         });
     }
     // Nothing is left to share the only place.
@@ -102,7 +115,8 @@ fn more_cores_than_are_remembered_share_a_ring() {
 
 #[test]
 fn a_ring_per_pair_of_more_cores_is_refused_and_nothing_has_changed() {
-    let start = |core, ring| Small::<UnderLock>::start_with_ring(core, Session::FIRST, Some(ring));
+    let start =
+        |core, ring| TwoRanks::<UnderLock>::start_with_ring(core, Session::FIRST, Some(ring));
     let report = Sim::new(Config {
         cores: 3,
         ..Config::default()
@@ -115,7 +129,12 @@ fn a_ring_per_pair_of_more_cores_is_refused_and_nothing_has_changed() {
             }
         }
         let link = start(core, Ring::Shared { entries: 8 })?;
-        World::run(link, &mut [0; 256], WorldConfig::default(), ring::<Small>)
+        World::run(
+            link,
+            &mut [0; 256],
+            WorldConfig::default(),
+            ring::<TwoRanks>,
+        )
     });
     report.assert_done();
 }

@@ -52,8 +52,9 @@ pub unsafe trait Chip: Copy + 'static {
 
     /// True if cores sleep while they wait for words of their own regions. Then
     /// [`sleep`](Self::sleep) ends after [`wake`](Self::wake) by another core, and every few
-    /// milliseconds by itself, for the sake of budgets: start a timer whose interrupts are events
-    /// (SEVONPEND).
+    /// milliseconds by itself, for the sake of budgets. Start a timer: with its interrupt enabled
+    /// and an empty handler; or masked, with SEVONPEND set, and a `sleep` that clears the pending
+    /// bit after WFE, since only an interrupt that *becomes* pending is an event.
     const SLEEPS: bool = false;
 
     /// Sleeps until an event. One that came since the last sleep counts. The default is WFE.

@@ -29,7 +29,7 @@
 //! # What a port must know
 //! **Caches**
 //! * Regions are not cached. Then nothing is ever old and nothing is dirty: [`CortexM`] says
-//!   `COHERENT`, and links take the shorter way.
+//!   `COHERENT`, and `flagpost_mapped::Small` takes the shorter way.
 //! * A Cortex-M7, M55 or M85 has data caches. Its MPU keeps [`Shared`] out of them: Normal memory,
 //!   not cacheable. Each core with a cache sets its own MPU, before its first access.
 //! * Not *write-through*: on a Cortex-M7 r1p1 (STM32H7) an erratum returns stale data then
@@ -66,8 +66,11 @@
 //!   peer has changed a word of this core: see R1 to R4 of `flagpost_hal::Relax`.
 //!
 //! **Start**
-//! * A core starts again only with all others, or by the recipe of sessions: see
-//!   `flagpost::Session`. Core 0 of an image for all clears `.bss` before it starts the others.
+//! * Core 0 of an image for all clears `.bss` before it starts the others.
+//! * A core starts again with all others, or alone by the recipe of sessions: see
+//!   `flagpost::Session`. Where one may be reset alone, [`Shared`], the stacks and what critical
+//!   sections keep lie outside of `.bss`, and are cleared at power-on only. The core calls
+//!   `Section::release_at_start` first.
 #![no_std]
 #![deny(unsafe_code)]
 

@@ -29,6 +29,18 @@ static INSIDE: AtomicU32 = AtomicU32::new(0);
 const NESTED: RawRestoreState = 2;
 const MASKED: RawRestoreState = 1;
 
+impl<C: Chip> Section<C> {
+    /// For a core that is reset alone: it is in no section any more. Called before its first one.
+    pub fn release_at_start() {
+        let me = u32::from(C::core()).wrapping_add(1);
+        if INSIDE.load(Relaxed) == me {
+            INSIDE.store(0, Relaxed);
+            C::barrier();
+            C::clear(lock());
+        }
+    }
+}
+
 fn lock() -> Lock<'static> {
     Lock {
         number: 0,

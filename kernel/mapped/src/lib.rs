@@ -21,7 +21,8 @@
 //! The link itself is a [`LoadStore`], which lays memory out and changes words that ranks share.
 //! This crate has its [`mail`]: notifications with their data, in rings of lines.
 //!
-//! Where memory is dear, a link has smaller tables. Its type names them, the same on all ranks:
+//! Where memory is dear, take [`Small`]: its ranks share one ring of words. Or give [`Mapped`]
+//! smaller tables; the type names them, the same on all ranks:
 //!
 //! ```
 //! use flagpost_link::{Link as _, Refusal, Session};
@@ -29,10 +30,10 @@
 //! use flagpost_sim::{Config, Sim, SimCore};
 //!
 //! /// For two cores, and five windows at a time.
-//! type Small = LoadStore<LineMail<SimCore, UnderLock, 2>, 16>;
+//! type TwoRanks = LoadStore<LineMail<SimCore, UnderLock, 2>, 16>;
 //!
 //! let report = Sim::new(Config { cores: 2, ..Config::default() }).run(|core| {
-//!     let link = Small::start(core, Session::FIRST)?;
+//!     let link = TwoRanks::start(core, Session::FIRST)?;
 //!     assert_eq!(link.size(), 2);
 //!     Ok::<(), Refusal>(())
 //! });

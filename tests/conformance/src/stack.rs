@@ -29,10 +29,13 @@ impl Stack {
         4 * self.0.len()
     }
 
-    /// Whether the lowest words have kept their paint.
-    pub(crate) fn is_whole(self) -> bool {
-        let mut lowest = self.0.iter().take(CANARY);
-        lowest.all(|word| word.load(Relaxed) == PAINT)
+    /// Whether the lowest words have kept their paint. They have it again after that, for the next
+    /// case.
+    pub(crate) fn was_whole(self) -> bool {
+        let lowest = || self.0.iter().take(CANARY);
+        let whole = lowest().all(|word| word.load(Relaxed) == PAINT);
+        lowest().for_each(|word| word.store(PAINT, Relaxed));
+        whole
     }
 }
 
@@ -49,10 +52,10 @@ mod tests {
         WORDS[40].store(1, Relaxed);
         WORDS[50].store(1, Relaxed);
         assert_eq!(stack.used(), 24 * 4);
-        assert!(stack.is_whole());
+        assert!(stack.was_whole());
         WORDS[7].store(1, Relaxed);
-        assert!(!stack.is_whole());
+        assert_eq!([stack.was_whole(), stack.was_whole()], [false, true]);
         let unknown = Stack::paint(&[]);
-        assert!(unknown.is_whole() && unknown.used() == 0);
+        assert!(unknown.was_whole() && unknown.used() == 0);
     }
 }

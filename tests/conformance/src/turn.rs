@@ -183,7 +183,7 @@ impl<B: Board> Runner<'_, B> {
     }
 
     fn has_stack(&self) -> Result<(), Failure> {
-        match self.stack.is_whole() {
+        match self.stack.was_whole() {
             true => Ok(()),
             false => Err(Failure::Wrong {
                 what: "the lowest words of the stack are free",

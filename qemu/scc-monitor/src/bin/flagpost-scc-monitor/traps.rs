@@ -167,8 +167,8 @@ fn page_fault(frame: &mut Frame) {
     let done = instruction.run(&mut registers, &mut frame.flags, |access| {
         match found.attribute {
             Attribute::Uncached => register(core, found.at, access, admitted),
-            Attribute::Mpbt => Ok(message(core, found.at, access, false)),
-            Attribute::MpbtWriteThrough => Ok(message(core, found.at, access, true)),
+            Attribute::Mpbt => message(core, found.at, access, false),
+            Attribute::MpbtWriteThrough => message(core, found.at, access, true),
             Attribute::Normal => Err("not a memory type for this address"),
         }
     });
@@ -234,10 +234,14 @@ fn register(
 }
 
 /// One access of message type.
-fn message(core: CoreId, at: Physical, access: Access, through: bool) -> u32 {
+fn message(core: CoreId, at: Physical, access: Access, through: bool) -> Result<u32, &'static str> {
+    let (Access::Load(width) | Access::Store(width, _)) = access;
+    if matches!(width, Width::Word) && !at.get().is_multiple_of(4) {
+        return Err("a word that is not aligned");
+    }
     let lines = &LINES[core.index()];
     let dummy = Map::SCC.dummy_line(core);
-    match access {
+    Ok(match access {
         Access::Load(width) => {
             let word = lines.load(at, &machine::Shared);
             match width {
@@ -254,7 +258,7 @@ fn message(core: CoreId, at: Physical, access: Access, through: bool) -> u32 {
             lines.store(at, value, bytes, through, &machine::Shared);
             0
         }
-    }
+    })
 }
 
 /// CL1INVMB, which no other processor has.
