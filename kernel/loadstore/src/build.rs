@@ -17,10 +17,8 @@ pub(crate) const BUILD: usize = 8;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
-    /// The build of a rank with this layout, and `session`, which it has begun.
-    ///
-    /// The session tells a build that was stored from memory that holds anything.
-    pub(crate) fn build_in(session: u32, machine: &W::Machine, layout: &Layout) -> u32 {
+    /// The build of a rank with this layout.
+    pub(crate) fn build_of(machine: &W::Machine, layout: &Layout) -> u32 {
         let kind = match layout.ring {
             Ring::Shared { .. } => 0,
             Ring::Pairs { .. } => 1,
@@ -40,7 +38,6 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             layout.ring.entries(),
             layout.end,
             layout.buffer_end,
-            session,
         ];
         facts.into_iter().fold(const { of_version() }, mixed)
     }
@@ -50,7 +47,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// # Errors
     /// [`Refusal::OtherBuild`], with the first rank that was not.
     pub(crate) fn all_alike(&self) -> Result<(), Refusal> {
-        let own = Self::build_in(self.session, self.machine(), &self.base().layout);
+        let own = Self::build_of(self.machine(), &self.base().layout);
         for rank in (0..self.machine().cores()).map(Rank::new) {
             let at = Region::memory(CoreId::new(rank.get())).at(BUILD);
             if self.machine().load_u32(at) != own {

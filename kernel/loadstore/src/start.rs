@@ -104,16 +104,16 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         }
     }
 
-    /// The last session that `core` has begun. None if its memory holds anything else.
+    /// The last session that `core` has begun. None if its memory holds anything else, which does
+    /// not have this build.
     fn begun(machine: &W::Machine, core: CoreId) -> Option<Session> {
         let layout = W::plan(machine, None).layout(Self::LINE, machine.cores(), W::Atomics::NATIVE);
         let memory = Region::memory(core);
         let session = machine.load_u32(memory.at(ARRIVED));
         // As `begin` stores them: the build first.
         machine.acquire();
-        let build = machine.load_u32(memory.at(BUILD));
-        let is_whole = build == Self::build_in(session, machine, &layout);
-        Session::new(session).filter(|_| is_whole)
+        let is_alike = machine.load_u32(memory.at(BUILD)) == Self::build_of(machine, &layout);
+        Session::new(session).filter(|_| is_alike)
     }
 
     /// The same with such a layout, for which there is room.
@@ -132,7 +132,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             point!(WRITE_BACK "else an earlier program's dirty lines travel over this world":
                 "mapped.start.write_back", machine.write_back(&[base.lines(0, memory)])),
             {
-                machine.store_u32(base.own(BUILD), Self::build_in(link.session, machine, &base.layout));
+                machine.store_u32(base.own(BUILD), Self::build_of(machine, &base.layout));
                 point!(DRAIN "stores of an earlier session come before a peer clears its words":
                     "mapped.start.leave", machine.drain());
                 machine.store_u32(base.own(ARRIVED), link.session);

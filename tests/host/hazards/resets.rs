@@ -113,16 +113,17 @@ fn resets(cores: u16, quick: usize) {
         };
         let stops = (0_u32..).step_by(groups::step(quick));
         let tried = stops.take_while(|&stop| reset_at(stop, &chip(stop.into())));
-        assert!(tried.count() > 50, "a session has hundreds of accesses");
+        let tried = tried.count();
+        assert!(tried > 10, "stopped at {tried} accesses only");
     }
 }
 
 #[test]
 fn of_two_cores_one_is_reset_alone() {
-    resets(2, 5);
+    resets(2, 3);
 }
 
 #[test]
 fn of_three_cores_one_is_reset_alone() {
-    resets(3, 11);
+    resets(3, 7);
 }
