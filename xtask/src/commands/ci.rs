@@ -26,8 +26,12 @@ use flagpost_common::table;
 /// The board crate's binary links only for its own target; its library is checked on the host.
 const HOST: [&str; 3] = ["--workspace", "--exclude", "flagpost-qemu"];
 const BOARD: [&str; 3] = ["--package", "flagpost-qemu", "--lib"];
-/// A tenth of those of a deep run.
-const SEEDS: u32 = 10;
+/// A deep run has 100.
+const SEEDS: u32 = 6;
+/// Seeds that run twice.
+const AGAIN: [u32; 2] = [0, 1];
+/// Cases that a board runs twice.
+const TWICE: &str = "notify.";
 /// The other processor that `flagpost-hal-linux` has code for.
 const OTHER_LINUX: Part = Part::Target("aarch64-unknown-linux-gnu");
 const EXAMPLE: &str = "examples/bare-metal-rust";
@@ -51,12 +55,11 @@ const STEPS: &[Step] = &[
     ("documentation", |_| documentation()),
     ("dependencies", dependencies),
     ("mutation points", mutants::check),
-    (TESTS, |console| Ok(test::quick(console))),
+    ("tests", |console| Ok(test::quick(console))),
     ("no panic", |_| panics::check()),
     ("fabric", fabric::ci),
     ("instructions", bench::instructions),
-    ("seeds", |console| test::seeds(console, SEEDS)),
-    ("determinism", determinism),
+    ("seeds", seeds),
     ("broken images", selftest::all),
     ("example", example),
     ("SCC image", scc::ci),
@@ -65,16 +68,21 @@ const STEPS: &[Step] = &[
     ("sizes", |console| sizes::check(console, "", false)),
 ];
 
-/// The longest step; and those that run beside it, one after the other, when all steps run. They
-/// need little more than one processor, and share no build directory with it.
-const TESTS: &str = "tests";
-const BESIDE: [&str; 5] = [
+/// Steps that run beside the others, one after the other, when all steps run. They share no build
+/// directory with the others, but for the image of the cases.
+const BESIDE: [&str; 9] = [
     "no panic",
+    "instructions",
     "SCC image",
+    "seeds",
     "board an521",
+    "broken images",
+    "example",
     "Cortex-M examples",
     "sizes",
 ];
+/// They begin with the first of the others that compiles.
+const BEGIN: &str = "clippy";
 
 /// Steps that run in processes of their own.
 struct Beside(JoinHandle<Vec<io::Result<Output>>>);
@@ -90,7 +98,7 @@ impl Beside {
     /// Waits for all, and says what each has said.
     fn end(self) -> Result<Count> {
         let all = self.0.join();
-        let all = all.map_err(|_| anyhow!("a step beside {TESTS} was lost"))?;
+        let all = all.map_err(|_| anyhow!("a step beside the others was lost"))?;
         let mut count = Count::default();
         for output in all {
             let output = output.context("cannot run this program again")?;
@@ -127,7 +135,7 @@ pub(crate) fn run(console: &Console, only: &str) -> Result<bool> {
         }
         out(&format!("\n== {name}"));
         let started = Instant::now();
-        if only.is_empty() && name == TESTS {
+        if only.is_empty() && name == BEGIN {
             beside = Some(Beside::start()?);
         }
         let count = match beside.take_if(|_| is_beside) {
@@ -238,34 +246,26 @@ fn dependencies(console: &Console) -> Result<Count> {
     Ok(Count::one(findings.bad.is_empty()))
 }
 
-/// Two runs of the same give the same instruction counts, with and without a seed; another seed
-/// gives others.
-fn determinism(console: &Console) -> Result<Count> {
+/// The cases on 8 cores with several seeds. Two runs of the same give the same instruction counts,
+/// with and without a seed; another seed gives others.
+fn seeds(console: &Console) -> Result<Count> {
     let session = Session::open(console)?;
-    let mut count = Count::default();
+    let all: Vec<u32> = (0..SEEDS).chain(AGAIN).collect();
+    let runs = session.seeds(console, &Setup::new(8, 0), &all)?;
+    let mut count = test::show(console, &runs);
     let mut sums = Vec::new();
-    for (cores, seed) in [(8, 0), (8, 1)] {
-        let runs = session.seeds(console, &Setup::new(cores, 0), &[seed, seed])?;
-        console.clear();
-        let same = counts(&runs[0]) == counts(&runs[1]);
-        let sum: u64 = runs[0]
-            .cases
-            .iter()
-            .filter_map(|case| case.instructions)
-            .sum();
+    for (seed, second) in AGAIN.into_iter().zip(&runs[SEEDS as usize..]) {
+        let first = &runs[seed as usize];
+        let same = counts(first) == counts(second);
+        let sum: u64 = counts(first).iter().filter_map(|(_, count)| *count).sum();
         let verdict = if same {
             "the same twice"
         } else {
             "NOT the same twice"
         };
-        out(&format!(
-            "{cores} cores, seed {seed}: {sum} instructions, {verdict}"
-        ));
-        let differing = counts(&runs[0])
-            .into_iter()
-            .zip(counts(&runs[1]))
-            .filter(|(a, b)| a != b);
-        for ((case, first), (_, second)) in differing {
+        out(&format!("seed {seed}: {sum} instructions, {verdict}"));
+        let both = counts(first).into_iter().zip(counts(second));
+        for ((case, first), (_, second)) in both.filter(|(first, second)| first != second) {
             console.error(&format!(
                 "case {case}: {first:?} instructions, then {second:?}"
             ));
@@ -273,11 +273,12 @@ fn determinism(console: &Console) -> Result<Count> {
         count.add(Count::one(same && sum > 0));
         sums.push(sum);
     }
-    // The first two differ in their seed only.
-    if sums[0] == sums[1] {
+    // They differ in their seed only.
+    let differ = sums.windows(2).all(|two| two[0] != two[1]);
+    if !differ {
         console.error("another seed gave the same run: --seed has no effect");
     }
-    count.add(Count::one(sums[0] != sums[1]));
+    count.add(Count::one(differ));
     Ok(count)
 }
 
@@ -316,19 +317,23 @@ fn example(console: &Console) -> Result<Count> {
     Ok(Count::one(run.ok()))
 }
 
-/// All cases of a board, twice: both runs say the same.
+/// All cases of a board, and some of them twice: both runs say the same.
 fn board(console: &Console, board: Board) -> Result<Count> {
     let session = Session::of(console, board)?;
     let [fewest, _] = board.cores();
-    let setup = Setup::new(fewest, 0);
-    let runs = session.seeds(console, &setup, &[0, 0])?;
+    let all = Setup::new(fewest, 0);
+    let some = Setup {
+        filter: Some(TWICE.to_owned()),
+        ..all.clone()
+    };
+    let runs = session.all(console, &[all, some.clone(), some])?;
     console.clear();
     let mut count = Count::default();
     for run in &runs {
         run.errors.iter().for_each(|error| console.error(error));
         count.add(run.count());
     }
-    let same = counts(&runs[0]) == counts(&runs[1]);
+    let same = counts(&runs[1]) == counts(&runs[2]);
     if !same {
         console.error("two runs of the same are not the same");
     }

@@ -333,7 +333,7 @@ fn qemu(console: &Console, runs: &[Runs], mappings: &[&str]) -> Result<Count> {
 }
 
 /// The cases on 8 cores with this many seeds.
-pub(crate) fn seeds(console: &Console, seeds: u32) -> Result<Count> {
+fn seeds(console: &Console, seeds: u32) -> Result<Count> {
     let session = Session::open(console)?;
     let seeds: Vec<u32> = (0..seeds).collect();
     let runs = session.seeds(console, &Setup::new(8, 0), &seeds)?;
@@ -341,7 +341,7 @@ pub(crate) fn seeds(console: &Console, seeds: u32) -> Result<Count> {
 }
 
 /// Prints the table and errors of some runs, and counts them.
-fn show(console: &Console, runs: &[Run]) -> Count {
+pub(crate) fn show(console: &Console, runs: &[Run]) -> Count {
     console.clear();
     out("");
     report::tables(runs);
