@@ -61,7 +61,7 @@ fn chosen(options: &Options) -> Result<Vec<Setting>, String> {
     };
     let named: Vec<_> = cases()
         .filter(|case| case.name.contains(&options.case))
-        .filter(|case| options.skip.as_deref() != Some(case.name))
+        .filter(|case| !options.skip.iter().any(|name| name == case.name))
         .collect();
     if named.is_empty() {
         return Err(format!(

@@ -22,9 +22,9 @@ pub(crate) struct Options {
     /// Only cases whose name contains NAME
     #[arg(long, value_name = "NAME", default_value = "")]
     pub(crate) case: String,
-    /// No case whose name is NAME
-    #[arg(long, value_name = "NAME")]
-    pub(crate) skip: Option<String>,
+    /// No case whose name is NAME; several with commas between them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) skip: Vec<String>,
     /// This number of cores, where a case admits it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) cores: Option<u16>,
