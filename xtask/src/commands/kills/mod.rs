@@ -331,8 +331,7 @@ impl Plan {
 /// Where `flagpost-run` and the examples are.
 fn build(console: &Console) -> Result<PathBuf> {
     console.step("building flagpost-run and the examples");
-    let words = ["build", "--quiet", "--package", "flagpost-linux"];
-    if !compiling::cargo(words.into_iter().chain(["--bins", "--examples"]))? {
+    if !compiling::cargo(["build", "--quiet", "--bins", "--examples"])? {
         bail!("flagpost-run and the examples do not build");
     }
     Ok(paths::target().join("debug"))
