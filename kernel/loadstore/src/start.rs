@@ -110,7 +110,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         let layout = W::plan(machine, None).layout(Self::LINE, machine.cores(), W::Atomics::NATIVE);
         let memory = Region::memory(core);
         let session = machine.load_u32(memory.at(ARRIVED));
-        // A rank that loads the build too early finds none here, and the session when it asks again.
+        // A rank that loads the build too early finds none, and the session when it asks again.
         let is_alike = machine.load_u32(memory.at(BUILD)) == Self::build_of(machine, &layout);
         Session::new(session).filter(|_| is_alike)
     }
