@@ -127,8 +127,8 @@ fn a_part_that_tests_nothing_has_failed() {
     let explored = fake.xtask(&["test", "--part", "exploration"]);
     assert_eq!(
         explored,
-        ended(1, "0 passed, 4 failed"),
-        "four explorations"
+        ended(1, "0 passed, 6 failed"),
+        "six explorations"
     );
     assert_eq!(fake.xtask(&["explore"]).status, Some(1));
 }
@@ -204,22 +204,22 @@ fn an_exploration_that_fails_or_crashes_has_failed() {
         fake.explorer(text);
         fake.xtask(&["test", "--part", "exploration"])
     };
-    assert_eq!(tests(SETTING), ended(0, "4 passed, 0 failed"));
+    assert_eq!(tests(SETTING), ended(0, "6 passed, 0 failed"));
     assert_eq!(
         tests(&format!("{SETTING}; exit 1")),
-        ended(1, "4 passed, 4 failed")
+        ended(1, "6 passed, 6 failed")
     );
     assert_eq!(
         tests(&format!("{SETTING}; kill -SEGV $$")),
-        ended(1, "4 passed, 4 failed")
+        ended(1, "6 passed, 6 failed")
     );
-    assert_eq!(tests("kill -SEGV $$"), ended(1, "0 passed, 4 failed"));
+    assert_eq!(tests("kill -SEGV $$"), ended(1, "0 passed, 6 failed"));
     // Not JSON: the part errors.
     assert_eq!(tests("echo panicked"), ended(1, "0 passed, 1 failed"));
     let failure = r#"echo '{"is":"failure","setting":"a","account":"","trace":{}}'"#;
     assert_eq!(
         tests(&format!("{SETTING}; {failure}")),
-        ended(1, "4 passed, 4 failed"),
+        ended(1, "6 passed, 6 failed"),
         "exit 0"
     );
     fake.explorer(SETTING);
