@@ -125,11 +125,7 @@ fn a_part_that_tests_nothing_has_failed() {
     fake.cargo("exit 0");
     fake.explorer("exit 0");
     let explored = fake.xtask(&["test", "--part", "exploration"]);
-    assert_eq!(
-        explored,
-        ended(1, "0 passed, 6 failed"),
-        "six explorations"
-    );
+    assert_eq!(explored, ended(1, "0 passed, 6 failed"), "six explorations");
     assert_eq!(fake.xtask(&["explore"]).status, Some(1));
 }
 
