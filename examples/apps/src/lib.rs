@@ -1,0 +1,218 @@
+//! The programs by which the sources argue for one-sided communication.
+//!
+//! Each runs over any link, on as many ranks as there are. It has variants, which differ in how
+//! ranks tell each other of data, and in nothing else. Each rank checks its part of the result
+//! against a serial run of its own. A program takes no heap: the caller lends it memory.
+//!
+//! | program | pattern | source |
+//! |---|---|---|
+//! | [`stencil`] | a pipeline: a value per row goes to the next rank | [NA] VI-B |
+//! | [`halo`] | the edges of a plane go to four neighbours, step by step | [CAF-NA] |
+//! | [`tree`] | a number per rank goes up a tree of 16 children each | [NA] VI-B |
+//!
+//! | variant | a rank that gets data knows of them by |
+//! |---|---|
+//! | `messages` | a receive, which copies them out of a mailbox: [`messages`] |
+//! | `fence` | a fence of all ranks |
+//! | `pscw` | an epoch with its neighbours |
+//! | `notified` | the notification that came with them |
+//!
+//! `cargo xtask app NAME --on sim --ranks 48` runs one and says how long it took.
+//!
+//! [NA]: flagpost#sources
+//! [CAF-NA]: flagpost#sources
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod edges;
+pub mod halo;
+pub mod messages;
+pub mod stencil;
+pub mod tree;
+
+use core::fmt;
+
+use flagpost::{Error, Link, World};
+
+/// How the ranks of a program tell each other of data.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Send and receive.
+    Messages,
+    /// Fences of all ranks.
+    Fence,
+    /// Epochs with the ranks that it takes.
+    Pscw,
+    /// Notified access.
+    Notified,
+}
+
+impl Variant {
+    /// All, in the order of the tables.
+    pub const ALL: [Self; 4] = [Self::Messages, Self::Fence, Self::Pscw, Self::Notified];
+
+    /// Its name in commands.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Fence => "fence",
+            Self::Pscw => "pscw",
+            Self::Notified => "notified",
+        }
+    }
+
+    /// The one that is called so.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|variant| variant.name() == name)
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How much a program does.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Elements of a rank's part along each side.
+    pub side: u32,
+    /// Steps, sweeps or rounds.
+    pub steps: u32,
+}
+
+/// What a program is told.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// How ranks tell each other of data.
+    pub variant: Variant,
+    /// How much there is to do.
+    pub size: Size,
+    /// Memory of this rank alone: at least [`Program::memory`] elements.
+    pub memory: &'a mut [f64],
+}
+
+/// What a program has to tell when all ranks have found their parts right.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Ticks of the link's clock, from a barrier until the last rank was done.
+    pub ticks: u64,
+    /// Ticks in a second.
+    pub per_second: u64,
+    /// Operations that all ranks have done together, of the program's unit.
+    pub work: u64,
+}
+
+/// Why a program has no result.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Wrong {
+    /// A call of Flagpost.
+    Flagpost(Error),
+    /// A value differs from that of the serial run.
+    Value {
+        /// Which.
+        what: &'static str,
+        /// What the ranks have.
+        found: f64,
+        /// What the serial run has.
+        expected: f64,
+    },
+    /// The lent memory is too small.
+    Memory {
+        /// How many elements more it takes.
+        missing: usize,
+    },
+    /// The program has no such variant.
+    Variant(Variant),
+}
+
+impl From<Error> for Wrong {
+    fn from(error: Error) -> Self {
+        Self::Flagpost(error)
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flagpost(error) => error.fmt(f),
+            Self::Value {
+                what,
+                found,
+                expected,
+            } => write!(f, "{what}: {found}, and {expected} in the serial run"),
+            Self::Memory { missing } => write!(f, "lend {missing} more elements of memory"),
+            Self::Variant(variant) => write!(f, "there is no variant {variant} of it"),
+        }
+    }
+}
+
+/// A program of the table.
+#[derive(Debug)]
+pub struct Program<L: Link> {
+    /// Its name in commands.
+    pub name: &'static str,
+    /// What its work is counted in.
+    pub unit: &'static str,
+    /// The variants that it has.
+    pub variants: &'static [Variant],
+    /// A size for a test.
+    pub small: Size,
+    /// Elements of memory that a rank lends it.
+    pub memory: fn(ranks: u16, size: Size) -> usize,
+    /// Runs it: all ranks at the same time, with the same variant and size.
+    pub run: fn(&World<'_, L>, Job<'_>) -> Result<Outcome, Wrong>,
+}
+
+/// All programs.
+pub fn programs<L: Link>() -> [Program<L>; 3] {
+    [stencil::program(), halo::program(), tree::program()]
+}
+
+/// Takes `len` elements from the front of `memory`.
+///
+/// # Errors
+/// [`Wrong::Memory`].
+pub(crate) fn take<'a>(memory: &mut &'a mut [f64], len: usize) -> Result<&'a mut [f64], Wrong> {
+    let missing = len.saturating_sub(memory.len());
+    let all = core::mem::take(memory);
+    let (front, rest) = all
+        .split_at_mut_checked(len)
+        .ok_or(Wrong::Memory { missing })?;
+    *memory = rest;
+    Ok(front)
+}
+
+/// `Ok` if the ranks have what the serial run has, to the last bit.
+///
+/// # Errors
+/// [`Wrong::Value`].
+pub(crate) fn check(what: &'static str, found: f64, expected: f64) -> Result<(), Wrong> {
+    match found.to_bits() == expected.to_bits() {
+        true => Ok(()),
+        false => Err(Wrong::Value {
+            what,
+            found,
+            expected,
+        }),
+    }
+}
+
+/// How long `program` takes, from a barrier until the last rank is done. The ticks of all ranks are
+/// of the same length.
+pub(crate) fn timed<L: Link>(
+    world: &World<'_, L>,
+    program: impl FnOnce() -> Result<(), Wrong>,
+) -> Result<Outcome, Wrong> {
+    world.barrier()?;
+    let start = world.link().now();
+    program()?;
+    let mut ticks = [world.link().now().ticks.wrapping_sub(start.ticks)];
+    world.allreduce(&mut ticks, |a: u64, b| a.max(b))?;
+    Ok(Outcome {
+        ticks: ticks[0],
+        per_second: start.per_second,
+        work: 0,
+    })
+}

@@ -1,0 +1,177 @@
+//! A pipeline of ranks: the wavefront stencil of the Parallel Research Kernels (Synch_p2p).
+//!
+//! In a grid, `A(i,j) = A(i-1,j) + A(i,j-1) - A(i-1,j-1)`. Its columns are dealt out to ranks. So a
+//! rank needs, row by row, the last value of the rank before it, and passes its own last value on.
+//! After a sweep the corner of the grid goes from the last rank to the first, which begins the next
+//! sweep with it. By then all have read their inboxes, which the next sweep fills again.
+//!
+//! ```text
+//!   rank:      0       1       2
+//!   columns:  side    side    side        value of the last column, row j
+//!   row j    ─────► ─────► ─────►        → element j of the next rank's inbox
+//!   corner   ◄────────────────────       → element `rows` of rank 0's inbox, once per sweep
+//! ```
+//! Only one row is kept, as the recurrence looks one row back. Work: two floating-point operations
+//! for each inner element. A fence for each row would let one rank work at a time: there is none.
+//!
+//! Source: Van der Wijngaart and Mattson, The Parallel Research Kernels, HPEC 2014; with
+//! notifications as in [NA] VI-B.
+//!
+//! [NA]: flagpost#sources
+
+use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World};
+
+use crate::messages::Mailboxes;
+use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+
+/// Its row of the table.
+pub fn program<L: Link>() -> Program<L> {
+    Program {
+        name: "stencil",
+        unit: "flop",
+        variants: &[Variant::Messages, Variant::Pscw, Variant::Notified],
+        small: Size { side: 12, steps: 2 },
+        memory: |_, size| size.side as usize,
+        run,
+    }
+}
+
+/// How a value goes to the next rank, and comes from the one before.
+struct Pipe<'a, 'w, L: Link> {
+    inbox: &'a Window<'w, f64, L>,
+    variant: Variant,
+    /// Rows of the grid.
+    rows: usize,
+}
+
+impl<L: Link> Pipe<'_, '_, L> {
+    /// Element `index` of the own inbox, when it has come from `from`.
+    fn receive(&self, from: Rank, index: usize) -> Result<f64, Error> {
+        match self.variant {
+            Variant::Messages => {
+                let mut value = [0.0];
+                self.mailboxes().receive(from, index as u32, &mut value)?;
+                return Ok(value[0]);
+            }
+            Variant::Pscw | Variant::Fence => self.inbox.post([from])?.wait()?,
+            Variant::Notified => {
+                let mut value = self.inbox.expect(index..index + 1, Tag(0))?.from(from)?;
+                value.start()?;
+                value.wait()?;
+            }
+        }
+        self.inbox.local().get(index)
+    }
+
+    /// Sends `value` to element `index` of `to`'s inbox, in sweep `sweep`.
+    fn send(&self, to: Rank, index: usize, value: f64, sweep: u32) -> Result<(), Error> {
+        match self.variant {
+            Variant::Messages => self
+                .mailboxes()
+                .send(to, index as u32, &[value], sweep == 0),
+            Variant::Pscw | Variant::Fence => {
+                let access = self.inbox.start([to])?;
+                access.put(to, index, &[value])?;
+                access.complete()
+            }
+            Variant::Notified => self.inbox.put_notify(to, index, &[value], Tag(0)),
+        }
+    }
+
+    const fn mailboxes(&self) -> Mailboxes<'_, '_, L> {
+        Mailboxes::new(self.inbox, self.rows as u32 + 1, 1)
+    }
+}
+
+/// Side: columns of a rank, and rows. Steps: sweeps.
+fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
+    let Job {
+        variant,
+        size,
+        mut memory,
+    } = job;
+    if variant == Variant::Fence {
+        return Err(Wrong::Variant(variant));
+    }
+    let (side, sweeps) = (size.side.max(2), size.steps);
+    let row = take(&mut memory, side as usize)?;
+    let rows = side as usize;
+    let inbox = world.allocate::<f64>(rows + 1)?;
+    let pipe = Pipe {
+        inbox: &inbox,
+        variant,
+        rows,
+    };
+    let mut corner = 0.0;
+    let outcome = timed(world, || {
+        for sweep in 0..sweeps {
+            corner = self::sweep(world, &pipe, row, corner, sweep)?;
+        }
+        Ok(())
+    })?;
+    let columns = u64::from(side) * u64::from(world.size());
+    if world.rank().get() == 0 {
+        // A(m-1, n-1) = m + n - 2, and each sweep adds the corner of the last one.
+        let expected = u64::from(sweeps) * (columns + u64::from(side) - 2);
+        check("corner", corner, expected as f64)?;
+    }
+    let inner = (columns - 1) * (u64::from(side) - 1);
+    Ok(Outcome {
+        work: 2 * u64::from(sweeps) * inner,
+        ..outcome
+    })
+}
+
+/// One sweep, from the corner of the last one. The corner of this one, on rank 0.
+fn sweep<L: Link>(
+    world: &World<'_, L>,
+    pipe: &Pipe<'_, '_, L>,
+    row: &mut [f64],
+    corner: f64,
+    sweep: u32,
+) -> Result<f64, Error> {
+    let (me, last) = (world.rank(), Rank::new(world.size() - 1));
+    let (first, width) = (Rank::new(0), row.len());
+    // The row above the next one: A(i,0) = i, and the corner of the last sweep in A(0,0).
+    for (value, column) in row.iter_mut().zip(me.index() * width..) {
+        *value = column as f64;
+    }
+    if me == first {
+        row[0] = -corner;
+    }
+    let mut diagonal = 0.0;
+    for j in 0..pipe.rows {
+        if me == first {
+            if j > 0 {
+                let above = core::mem::replace(&mut row[0], j as f64); // A(0,j) = j
+                advance(&mut row[1..], j as f64, above);
+            }
+        } else {
+            let left = pipe.receive(me.prev(world.size()), j)?;
+            if j > 0 {
+                advance(row, left, diagonal);
+            }
+            diagonal = left;
+        }
+        if me != last {
+            pipe.send(me.next(world.size()), j, row[width - 1], sweep)?;
+        }
+    }
+    let corner = row[width - 1];
+    if me == last && last != first {
+        pipe.send(first, pipe.rows, corner, sweep)?;
+    }
+    match me == first && last != first {
+        true => pipe.receive(last, pipe.rows),
+        false => Ok(corner),
+    }
+}
+
+/// Makes `row` the next one, given the value to its left, and the one above that.
+fn advance(row: &mut [f64], mut left: f64, mut diagonal: f64) {
+    for value in row {
+        let above = *value;
+        *value = left + above - diagonal;
+        (left, diagonal) = (*value, above);
+    }
+}

@@ -1,0 +1,155 @@
+//! A tree of ranks with sixteen children each: a number per rank is added up at rank 0.
+//!
+//! ```text
+//!   rank r has the children 16 r + 1 ..= 16 r + 16, as far as there are ranks;
+//!   a leaf sends what it has, an inner rank waits for all its children, adds, and sends
+//! ```
+//! | variant | a child sends by | its parent waits by |
+//! |---|---|---|
+//! | `messages` | a send | a receive from each child in turn |
+//! | `fence` | [`World::reduce`], the library's own | the same |
+//! | `pscw` | an epoch | one exposure to all its children |
+//! | `notified` | a notified put | one request that counts its children |
+//!
+//! Work: one addition per rank and round. Source: [NA] VI-B, its Fig. 4c.
+//!
+//! [NA]: flagpost#sources
+
+use core::ops::Range;
+
+use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World};
+
+use crate::messages::Mailboxes;
+use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, timed};
+
+/// Children of a rank, at most.
+const ARITY: u16 = 16;
+
+/// Its row of the table.
+pub fn program<L: Link>() -> Program<L> {
+    Program {
+        name: "tree",
+        unit: "addition",
+        variants: &Variant::ALL,
+        small: Size { side: 1, steps: 3 },
+        memory: |_, _| 0,
+        run,
+    }
+}
+
+/// A rank's place in the tree.
+struct Place {
+    me: Rank,
+    parent: Option<Rank>,
+    children: Range<u16>,
+}
+
+impl Place {
+    fn of<L: Link>(world: &World<'_, L>) -> Self {
+        let (me, size) = (world.rank(), world.size());
+        let child = |nth: u16| me.get().saturating_mul(ARITY).saturating_add(nth).min(size);
+        Self {
+            me,
+            parent: me
+                .get()
+                .checked_sub(1)
+                .map(|before| Rank::new(before / ARITY)),
+            children: child(1)..child(ARITY + 1),
+        }
+    }
+
+    /// Which child of its parent it is.
+    const fn nth(&self) -> usize {
+        (self.me.get().saturating_sub(1) % ARITY) as usize
+    }
+
+    fn children(&self) -> impl Iterator<Item = (Rank, usize)> {
+        self.children.clone().map(Rank::new).zip(0..)
+    }
+}
+
+/// Steps: rounds.
+fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
+    let place = Place::of(world);
+    let window = world.allocate::<f64>(ARITY.into())?;
+    let (ranks, mut sum) = (f64::from(world.size()), 0.0);
+    let outcome = timed(world, || {
+        for round in 0..job.size.steps {
+            let own = f64::from(place.me.get()) + f64::from(round);
+            sum = add_up(&window, job.variant, &place, own, round == 0)?;
+            if place.parent.is_none() {
+                let expected = ranks * f64::from(round) + ranks * (ranks - 1.0) / 2.0;
+                check("sum", sum, expected)?;
+            }
+            // The next round begins when this one has ended.
+            world.barrier()?;
+        }
+        Ok(())
+    })?;
+    Ok(Outcome {
+        work: u64::from(world.size()) * u64::from(job.size.steps),
+        ..outcome
+    })
+}
+
+/// The sum of what is below this rank, and its own. Sends it to the parent.
+fn add_up<L: Link>(
+    window: &Window<'_, f64, L>,
+    variant: Variant,
+    place: &Place,
+    own: f64,
+    first: bool,
+) -> Result<f64, Error> {
+    let mut sum = own;
+    let mut parts = [0.0; ARITY as usize];
+    let parts = &mut parts[..place.children.len()];
+    match variant {
+        Variant::Fence => {
+            let mut all = [own];
+            window
+                .world()
+                .reduce(Rank::new(0), &mut all, |a: f64, b| a + b)?;
+            return Ok(all[0]);
+        }
+        Variant::Messages => {
+            let mailboxes = Mailboxes::new(window, ARITY.into(), 1);
+            for (child, nth) in place.children() {
+                mailboxes.receive(child, nth as u32, &mut parts[nth..=nth])?;
+            }
+            sum += parts.iter().sum::<f64>();
+            if let Some(parent) = place.parent {
+                mailboxes.send(parent, place.nth() as u32, &[sum], first)?;
+            }
+        }
+        Variant::Pscw => {
+            let mut origins = [Rank::new(0); ARITY as usize];
+            for (child, nth) in place.children() {
+                origins[nth] = child;
+            }
+            let exposure = window.post(&origins[..place.children.len()])?;
+            exposure.wait()?;
+            window.local().copy_out(0, parts)?;
+            sum += parts.iter().sum::<f64>();
+            if let Some(parent) = place.parent {
+                let access = window.start([parent])?;
+                access.put(parent, place.nth(), &[sum])?;
+                access.complete()?;
+            }
+        }
+        Variant::Notified => {
+            if let Some(count) = place.children.len().checked_sub(1) {
+                let mut all = window
+                    .expect(0..count + 1, Tag(1))?
+                    .times(count as u16 + 1)?;
+                all.start()?;
+                all.wait()?;
+                window.local().copy_out(0, parts)?;
+                sum += parts.iter().sum::<f64>();
+            }
+            if let Some(parent) = place.parent {
+                window.put_notify(parent, place.nth(), &[sum], Tag(1))?;
+            }
+        }
+    }
+    Ok(sum)
+}
