@@ -61,6 +61,7 @@ enum Commands {
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
     },
+    App(commands::app::Arguments),
     Bench(commands::bench::Arguments),
     Sizes(commands::sizes::Arguments),
     /// Check that this program notices images that fail, hang, trap, panic or fall silent
@@ -111,6 +112,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Explore(arguments) => commands::explore::run(console, arguments),
         Commands::Replay(arguments) => commands::replay::run(console, arguments),
         Commands::Ci { only } => commands::ci::run(console, only.as_deref().unwrap_or("")),
+        Commands::App(arguments) => commands::app::run(console, arguments),
         Commands::Bench(arguments) => commands::bench::run(console, arguments),
         Commands::Sizes(arguments) => commands::sizes::run(console, arguments),
         Commands::Tidy => commands::tidy::run(),

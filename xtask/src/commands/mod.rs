@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+pub(crate) mod app;
 pub(crate) mod bench;
 mod bench_fabric;
 pub(crate) mod ci;
