@@ -9,6 +9,7 @@
 //! | [`stencil`] | a pipeline: a value per row goes to the next rank | [NA] VI-B |
 //! | [`halo`] | the edges of a plane go to four neighbours, step by step | [CAF-NA] |
 //! | [`tree`] | a number per rank goes up a tree of 16 children each | [NA] VI-B |
+//! | [`consumer`] | a rank fetches from its previous one's buffers, and so frees them | [NA] III |
 //!
 //! | variant | a rank that gets data knows of them by |
 //! |---|---|
@@ -24,6 +25,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod consumer;
 pub mod edges;
 pub mod halo;
 pub mod messages;
@@ -166,8 +168,13 @@ pub struct Program<L: Link> {
 }
 
 /// All programs.
-pub fn programs<L: Link>() -> [Program<L>; 3] {
-    [stencil::program(), halo::program(), tree::program()]
+pub fn programs<L: Link>() -> [Program<L>; 4] {
+    [
+        stencil::program(),
+        halo::program(),
+        tree::program(),
+        consumer::program(),
+    ]
 }
 
 /// Takes `len` elements from the front of `memory`.
