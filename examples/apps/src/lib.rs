@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | [`stencil`] | a pipeline: a value per row goes to the next rank | [NA] VI-B |
 //! | [`halo`] | the edges of a plane go to four neighbours, step by step | [CAF-NA] |
+//! | [`cholesky`] | tiles of a matrix go to the ranks that read them, in any order | [NA] VI-C |
 //! | [`tree`] | a number per rank goes up a tree of 16 children each | [NA] VI-B |
 //! | [`consumer`] | a rank fetches from its previous one's buffers, and so frees them | [NA] III |
 //!
@@ -25,11 +26,13 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod cholesky;
 pub mod consumer;
 pub mod edges;
 pub mod halo;
 pub mod messages;
 pub mod stencil;
+pub mod tile;
 pub mod tree;
 
 use core::fmt;
@@ -168,12 +171,13 @@ pub struct Program<L: Link> {
 }
 
 /// All programs.
-pub fn programs<L: Link>() -> [Program<L>; 4] {
+pub fn programs<L: Link>() -> [Program<L>; 5] {
     [
         stencil::program(),
         halo::program(),
         tree::program(),
         consumer::program(),
+        cholesky::program(),
     ]
 }
 
