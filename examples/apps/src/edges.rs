@@ -15,6 +15,7 @@ use crate::messages::Mailboxes;
 use crate::{Variant, Wrong};
 
 /// The edges of a rank, in `D` directions.
+#[derive(Debug)]
 pub struct Edges<'a, 'w, L: Link, const D: usize> {
     window: &'a Window<'w, f64, L>,
     variant: Variant,

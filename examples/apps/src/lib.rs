@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | [`stencil`] | a pipeline: a value per row goes to the next rank | [NA] VI-B |
 //! | [`halo`] | the edges of a plane go to four neighbours, step by step | [CAF-NA] |
+//! | [`hydro`] | a gas: edges of four fields, and the fastest wave of all ranks | [CAF-NA] |
 //! | [`cholesky`] | tiles of a matrix go to the ranks that read them, in any order | [NA] VI-C |
 //! | [`tree`] | a number per rank goes up a tree of 16 children each | [NA] VI-B |
 //! | [`consumer`] | a rank fetches from its previous one's buffers, and so frees them | [NA] III |
@@ -26,10 +27,12 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod block;
 pub mod cholesky;
 pub mod consumer;
 pub mod edges;
 pub mod halo;
+pub mod hydro;
 pub mod messages;
 pub mod stencil;
 pub mod tile;
@@ -171,10 +174,11 @@ pub struct Program<L: Link> {
 }
 
 /// All programs.
-pub fn programs<L: Link>() -> [Program<L>; 5] {
+pub fn programs<L: Link>() -> [Program<L>; 6] {
     [
         stencil::program(),
         halo::program(),
+        hydro::program(),
         tree::program(),
         consumer::program(),
         cholesky::program(),
