@@ -14,9 +14,12 @@
 //! A rank cannot know which tile comes next, nor from which parent. It takes what comes, keeps it,
 //! and passes it on; until it has what it needs.
 
-use flagpost::{Link, Rank, Request, Rma, Status, Tag, TagFilter, Window};
+use flagpost::{Budget, Error, Link, Rank, Request, Rma, Status, Tag, TagFilter, Window};
 
 use crate::{Variant, Wrong, take};
+
+/// How long a rank waits for room before it makes room itself: by far longer than a put takes.
+const LONG: Budget = Budget::microseconds(1_000);
 
 /// A tile of the lower half.
 #[derive(Copy, Clone, Debug)]
@@ -250,9 +253,9 @@ impl<'a, 'w, L: Link> Tiles<'a, 'w, L> {
         Ok(())
     }
 
-    /// Sends a tile. What has come is taken first, so that no other rank waits for room here.
+    /// Sends a tile. If there is no room for long, its reader may be waiting for room here: then
+    /// what has come is taken.
     fn send(&mut self, to: Rank, tile: Tile) -> Result<(), Wrong> {
-        while self.poll()? {}
         let place = match self.variant {
             Variant::Messages => {
                 while self.sent[to.index()] == 1 {
@@ -265,7 +268,14 @@ impl<'a, 'w, L: Link> Tiles<'a, 'w, L> {
         };
         let at = place * self.shape.area();
         let tag = Tag(tile.number() as u32);
-        Ok(self.window.put_notify(to, at, self.get(tile), tag)?)
+        let (window, world) = (self.window, self.window.world());
+        loop {
+            let put = || window.put_notify(to, at, self.get(tile), tag);
+            match world.within(LONG, put) {
+                Err(Error::Timeout(_)) => while self.poll()? {},
+                other => return Ok(other?),
+            }
+        }
     }
 
     /// Waits for whatever comes next.
