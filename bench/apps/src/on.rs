@@ -45,7 +45,7 @@ pub(crate) fn simulator(
             size: task.size,
             memory: &mut memory,
         };
-        found.set(Some((program.run)(&world, job)?));
+        found.set(Some(program.run(&world, job)?));
         Ok::<(), Wrong>(())
     });
     if !report.is_done() {

@@ -46,7 +46,7 @@ fn rank<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         size,
         memory: &mut memory,
     };
-    let outcome = (program.run)(world, job).map_err(Failure::Wrong)?;
+    let outcome = program.run(world, job).map_err(Failure::Wrong)?;
     if world.rank().get() == 0 {
         Json::new()
             .number("ticks", outcome.ticks)

@@ -169,8 +169,21 @@ pub struct Program<L: Link> {
     pub small: Size,
     /// Elements of memory that a rank lends it.
     pub memory: fn(ranks: u16, size: Size) -> usize,
-    /// Runs it: all ranks at the same time, with the same variant and size.
+    /// What [`Program::run`] runs: all ranks at the same time, with the same variant and size.
     pub run: fn(&World<'_, L>, Job<'_>) -> Result<Outcome, Wrong>,
+}
+
+impl<L: Link> Program<L> {
+    /// Runs it, if it has this variant.
+    ///
+    /// # Errors
+    /// Those of [`Wrong`].
+    pub fn run(&self, world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
+        match self.variants.contains(&job.variant) {
+            true => (self.run)(world, job),
+            false => Err(Wrong::Variant(job.variant)),
+        }
+    }
 }
 
 /// All programs.

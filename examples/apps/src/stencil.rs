@@ -53,8 +53,8 @@ impl<L: Link> Pipe<'_, '_, L> {
                 self.mailboxes().receive(from, index as u32, &mut value)?;
                 return Ok(value[0]);
             }
-            Variant::Pscw | Variant::Fence => self.inbox.post([from])?.wait()?,
-            Variant::Notified => {
+            Variant::Pscw => self.inbox.post([from])?.wait()?,
+            _ => {
                 let mut value = self.inbox.expect(index..index + 1, Tag(0))?.from(from)?;
                 value.start()?;
                 value.wait()?;
@@ -69,12 +69,12 @@ impl<L: Link> Pipe<'_, '_, L> {
             Variant::Messages => self
                 .mailboxes()
                 .send(to, index as u32, &[value], sweep == 0),
-            Variant::Pscw | Variant::Fence => {
+            Variant::Pscw => {
                 let access = self.inbox.start([to])?;
                 access.put(to, index, &[value])?;
                 access.complete()
             }
-            Variant::Notified => self.inbox.put_notify(to, index, &[value], Tag(0)),
+            _ => self.inbox.put_notify(to, index, &[value], Tag(0)),
         }
     }
 
@@ -90,9 +90,6 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         size,
         mut memory,
     } = job;
-    if variant == Variant::Fence {
-        return Err(Wrong::Variant(variant));
-    }
     let (side, sweeps) = (size.side.max(2), size.steps);
     let row = take(&mut memory, side as usize)?;
     let rows = side as usize;

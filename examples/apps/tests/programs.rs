@@ -29,7 +29,7 @@ fn programs_find_what_a_serial_run_finds() {
                         size: program.small,
                         memory: &mut memory,
                     };
-                    let outcome = (program.run)(&world, job)?;
+                    let outcome = program.run(&world, job)?;
                     assert!(outcome.work > 0);
                     Ok::<(), Wrong>(())
                 });
