@@ -12,6 +12,7 @@
 //! | [`cholesky`] | tiles of a matrix go to the ranks that read them, in any order | [NA] VI-C |
 //! | [`tree`] | a number per rank goes up a tree of 16 children each | [NA] VI-B |
 //! | [`consumer`] | a rank fetches from its previous one's buffers, and so frees them | [NA] III |
+//! | [`hashtable`] | keys go to random ranks, which need not take part | [foMPI] 4.1 |
 //!
 //! | variant | a rank that gets data knows of them by |
 //! |---|---|
@@ -24,6 +25,7 @@
 //!
 //! [NA]: flagpost#sources
 //! [CAF-NA]: flagpost#sources
+//! [foMPI]: flagpost#sources
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -32,6 +34,7 @@ pub mod cholesky;
 pub mod consumer;
 pub mod edges;
 pub mod halo;
+pub mod hashtable;
 pub mod hydro;
 pub mod messages;
 pub mod stencil;
@@ -131,6 +134,8 @@ pub enum Wrong {
         /// How many elements more it takes.
         missing: usize,
     },
+    /// A table of fixed size has no room for more.
+    Full(&'static str),
     /// The program has no such variant.
     Variant(Variant),
 }
@@ -151,6 +156,7 @@ impl fmt::Display for Wrong {
                 expected,
             } => write!(f, "{what}: {found}, and {expected} in the serial run"),
             Self::Memory { missing } => write!(f, "lend {missing} more elements of memory"),
+            Self::Full(what) => write!(f, "{what} is full"),
             Self::Variant(variant) => write!(f, "there is no variant {variant} of it"),
         }
     }
@@ -187,7 +193,7 @@ impl<L: Link> Program<L> {
 }
 
 /// All programs.
-pub fn programs<L: Link>() -> [Program<L>; 6] {
+pub fn programs<L: Link>() -> [Program<L>; 7] {
     [
         stencil::program(),
         halo::program(),
@@ -195,6 +201,7 @@ pub fn programs<L: Link>() -> [Program<L>; 6] {
         tree::program(),
         consumer::program(),
         cholesky::program(),
+        hashtable::program(),
     ]
 }
 
@@ -225,6 +232,17 @@ pub(crate) fn check(what: &'static str, found: f64, expected: f64) -> Result<(),
             expected,
         }),
     }
+}
+
+/// Any number of 52 bits, and not 0: another one for each `n` below 2^52 - 1.
+pub(crate) fn random(n: u64) -> u64 {
+    const MASK: u64 = (1 << 52) - 1;
+    let mut number = n.wrapping_add(1) & MASK;
+    for _ in 0..3 {
+        number ^= number >> 26;
+        number = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) & MASK;
+    }
+    number ^ number >> 26
 }
 
 /// How long `program` takes, from a barrier until the last rank is done. The ticks of all ranks are
