@@ -98,7 +98,7 @@ impl<'a, 'w, L: Link, const D: usize> Edges<'a, 'w, L, D> {
                 exposure.wait()?;
                 self.take(&mut got)?;
             }
-            Variant::Notified => {
+            _ => {
                 for (direction, to, edge) in self.outgoing(edges) {
                     let tag = Tag(direction as u32);
                     self.window

@@ -25,7 +25,7 @@ pub fn program<L: Link>() -> Program<L> {
     Program {
         name: "halo",
         unit: "flop",
-        variants: &Variant::ALL,
+        variants: &Variant::USUAL,
         small: Size { side: 6, steps: 5 },
         memory: |ranks, size| {
             let side = size.side as usize;

@@ -36,7 +36,7 @@ pub fn program<L: Link>() -> Program<L> {
     Program {
         name: "hydro",
         unit: "cell",
-        variants: &Variant::ALL,
+        variants: &Variant::USUAL,
         small: Size { side: 5, steps: 4 },
         memory: |ranks, size| {
             let side = size.side as usize;

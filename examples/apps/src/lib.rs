@@ -13,6 +13,7 @@
 //! | [`tree`] | a number per rank goes up a tree of 16 children each | [NA] VI-B |
 //! | [`consumer`] | a rank fetches from its previous one's buffers, and so frees them | [NA] III |
 //! | [`hashtable`] | keys go to random ranks, which need not take part | [foMPI] 4.1 |
+//! | [`sparse`] | each rank knows whom it sends to, and not who sends to it | [foMPI] 4.2 |
 //!
 //! | variant | a rank that gets data knows of them by |
 //! |---|---|
@@ -20,6 +21,7 @@
 //! | `fence` | a fence of all ranks |
 //! | `pscw` | an epoch with its neighbours |
 //! | `notified` | the notification that came with them |
+//! | `accumulate`, `alltoall`, `reduce_scatter` | a count of what will come: [`sparse`] |
 //!
 //! `cargo xtask app NAME --on sim --ranks 48` runs one and says how long it took.
 //!
@@ -37,6 +39,7 @@ pub mod halo;
 pub mod hashtable;
 pub mod hydro;
 pub mod messages;
+pub mod sparse;
 pub mod stencil;
 pub mod tile;
 pub mod tree;
@@ -56,11 +59,28 @@ pub enum Variant {
     Pscw,
     /// Notified access.
     Notified,
+    /// Counts that each rank adds to.
+    Accumulate,
+    /// A table of counts that all ranks exchange.
+    Alltoall,
+    /// Counts that a reduction adds up.
+    ReduceScatter,
 }
 
 impl Variant {
     /// All, in the order of the tables.
-    pub const ALL: [Self; 4] = [Self::Messages, Self::Fence, Self::Pscw, Self::Notified];
+    pub const ALL: [Self; 7] = [
+        Self::Messages,
+        Self::Fence,
+        Self::Pscw,
+        Self::Notified,
+        Self::Accumulate,
+        Self::Alltoall,
+        Self::ReduceScatter,
+    ];
+
+    /// Those of most programs.
+    pub const USUAL: [Self; 4] = [Self::Messages, Self::Fence, Self::Pscw, Self::Notified];
 
     /// Its name in commands.
     pub const fn name(self) -> &'static str {
@@ -69,6 +89,9 @@ impl Variant {
             Self::Fence => "fence",
             Self::Pscw => "pscw",
             Self::Notified => "notified",
+            Self::Accumulate => "accumulate",
+            Self::Alltoall => "alltoall",
+            Self::ReduceScatter => "reduce_scatter",
         }
     }
 
@@ -176,7 +199,7 @@ pub struct Program<L: Link> {
     /// Elements of memory that a rank lends it.
     pub memory: fn(ranks: u16, size: Size) -> usize,
     /// What [`Program::run`] runs: all ranks at the same time, with the same variant and size.
-    pub run: fn(&World<'_, L>, Job<'_>) -> Result<Outcome, Wrong>,
+    pub(crate) run: fn(&World<'_, L>, Job<'_>) -> Result<Outcome, Wrong>,
 }
 
 impl<L: Link> Program<L> {
@@ -193,7 +216,7 @@ impl<L: Link> Program<L> {
 }
 
 /// All programs.
-pub fn programs<L: Link>() -> [Program<L>; 7] {
+pub fn programs<L: Link>() -> [Program<L>; 8] {
     [
         stencil::program(),
         halo::program(),
@@ -202,6 +225,7 @@ pub fn programs<L: Link>() -> [Program<L>; 7] {
         consumer::program(),
         cholesky::program(),
         hashtable::program(),
+        sparse::program(),
     ]
 }
 

@@ -30,7 +30,7 @@ pub fn program<L: Link>() -> Program<L> {
     Program {
         name: "tree",
         unit: "addition",
-        variants: &Variant::ALL,
+        variants: &Variant::USUAL,
         small: Size { side: 1, steps: 3 },
         memory: |_, _| 0,
         run,
@@ -136,7 +136,7 @@ fn add_up<L: Link>(
                 access.complete()?;
             }
         }
-        Variant::Notified => {
+        _ => {
             if let Some(count) = place.children.len().checked_sub(1) {
                 let mut all = window
                     .expect(0..count + 1, Tag(1))?
