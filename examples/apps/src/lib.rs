@@ -10,6 +10,7 @@
 //! | [`halo`] | the edges of a plane go to four neighbours, step by step | [CAF-NA] |
 //! | [`hydro`] | a gas: edges of four fields, and the fastest wave of all ranks | [CAF-NA] |
 //! | [`cholesky`] | tiles of a matrix go to the ranks that read them, in any order | [NA] VI-C |
+//! | [`fft`] | each rank sends a part of its planes to each, as they get ready | [foMPI] 4.3 |
 //! | [`tree`] | a number per rank goes up a tree of 16 children each | [NA] VI-B |
 //! | [`consumer`] | a rank fetches from its previous one's buffers, and so frees them | [NA] III |
 //! | [`hashtable`] | keys go to random ranks, which need not take part | [foMPI] 4.1 |
@@ -35,10 +36,12 @@ pub mod block;
 pub mod cholesky;
 pub mod consumer;
 pub mod edges;
+pub mod fft;
 pub mod halo;
 pub mod hashtable;
 pub mod hydro;
 pub mod messages;
+pub mod radix2;
 pub mod sparse;
 pub mod stencil;
 pub mod tile;
@@ -216,7 +219,7 @@ impl<L: Link> Program<L> {
 }
 
 /// All programs.
-pub fn programs<L: Link>() -> [Program<L>; 8] {
+pub fn programs<L: Link>() -> [Program<L>; 9] {
     [
         stencil::program(),
         halo::program(),
@@ -226,6 +229,7 @@ pub fn programs<L: Link>() -> [Program<L>; 8] {
         cholesky::program(),
         hashtable::program(),
         sparse::program(),
+        fft::program(),
     ]
 }
 

@@ -222,7 +222,7 @@ impl<'a, 'w, L: Link> Tiles<'a, 'w, L> {
         self.pass_on()
     }
 
-    /// Waits until all tiles that this rank passes on have come, and all that it has sent are taken.
+    /// Waits until all tiles of this rank have come, and its messages are taken.
     pub fn finish(&mut self) -> Result<(), Wrong> {
         let (shape, me) = (self.shape, self.me);
         let columns = 0..shape.tiles;

@@ -1,0 +1,331 @@
+//! A three-dimensional Fourier transform of a cube, dealt out to ranks in slabs.
+//!
+//! A rank has some planes z = const of the cube. It transforms each along x and y. Then each rank
+//! gets a slab of rows y = const of all planes, and transforms along z. A plane's part for another
+//! rank is one piece of memory at both ends. It can leave as soon as its plane is ready: then it
+//! travels while the next plane is transformed.
+//!
+//! ```text
+//!       plane z of rank 1              slab of rank 2: for each plane z its rows
+//!     y ┌──────────────┐
+//!       │ rows, rank 0 │ ──► rank 0     z = 0   1   2   3   4   5
+//!       │ rows, rank 1 │               ┌───┬───┬───┬───┬───┬───┐
+//!       │ rows, rank 2 │ ────────────► │   │   │ ● │   │   │   │  then along z
+//!       └──────────────┘ x             └───┴───┴───┴───┴───┴───┘
+//! ```
+//! | variant | a plane's pieces leave | the slab is complete |
+//! |---|---|---|
+//! | `messages` | when all planes are ready, one packed message per rank | after all receives |
+//! | `fence` | when all planes are ready | after a fence |
+//! | `pscw` | when the plane is ready | when all ranks have completed their accesses |
+//! | `notified` | when the plane is ready | after as many notifications as there are planes |
+//!
+//! Slabs need not be of the same height: if there are more ranks than planes, some have none. Work:
+//! 5 n log n floating-point operations for n numbers, as is usual. The serial run transforms the
+//! whole cube, and finds the same bits.
+//!
+//! Source: [foMPI] 4.3.
+//!
+//! [foMPI]: flagpost#sources
+
+use core::ops::Range;
+
+use flagpost::{Error, Link, Rank, Rma, Tag, Window, World, epoch::Assert};
+
+use crate::messages::Mailboxes;
+use crate::radix2::{along, turns};
+use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+
+/// Ranks of an epoch, at most.
+const MOST: usize = 1024;
+
+/// Its row of the table.
+pub fn program<L: Link>() -> Program<L> {
+    Program {
+        name: "fft",
+        unit: "flop",
+        variants: &Variant::USUAL,
+        small: Size { side: 8, steps: 2 },
+        memory: |ranks, size| {
+            let cube = Cube::new(ranks, size);
+            // Slab and cube; a message, a line, the table for lines.
+            let slabs = cube.slab(cube.most()) + cube.slab(cube.side);
+            slabs + cube.message() + 3 * cube.side
+        },
+        run,
+    }
+}
+
+/// How the cube is dealt out.
+#[derive(Copy, Clone)]
+struct Cube {
+    side: usize,
+    ranks: u16,
+}
+
+impl Cube {
+    fn new(ranks: u16, size: Size) -> Self {
+        let side = size.side.next_power_of_two() as usize;
+        Self { side, ranks }
+    }
+
+    /// Elements of some planes, or of as many rows of all planes.
+    const fn slab(&self, planes: usize) -> usize {
+        2 * planes * self.side * self.side
+    }
+
+    /// The planes of the rank that has most.
+    const fn most(&self) -> usize {
+        self.side.div_ceil(self.ranks as usize)
+    }
+
+    /// Elements of the rows of a plane that one rank gets, at most.
+    const fn piece(&self) -> usize {
+        2 * self.most() * self.side
+    }
+
+    /// Elements of a message: such pieces of all planes of a rank.
+    const fn message(&self) -> usize {
+        self.most() * self.piece()
+    }
+
+    /// The planes of a rank: the numbers of its rows, too.
+    fn part(&self, rank: Rank) -> Range<usize> {
+        let start = |rank: usize| rank * self.side / usize::from(self.ranks);
+        start(rank.index())..start(rank.index() + 1)
+    }
+
+    /// Elements of a plane that a rank gets.
+    fn rows(&self, rank: Rank) -> Range<usize> {
+        let Range { start, end } = self.part(rank);
+        2 * start * self.side..2 * end * self.side
+    }
+
+    fn all(&self) -> impl Iterator<Item = Rank> + use<> {
+        (0..self.ranks).map(Rank::new)
+    }
+}
+
+/// A rank's part of the transform.
+struct Slab<'a, 'w, L: Link> {
+    cube: Cube,
+    me: Rank,
+    window: &'a Window<'w, f64, L>,
+    /// First planes, then rows of all planes.
+    numbers: &'a mut [f64],
+    line: &'a mut [f64],
+    turns: &'a [f64],
+    /// A message that is packed.
+    packed: &'a mut [f64],
+}
+
+/// Side: numbers along each side of the cube, rounded up to a power of two. Steps: transforms.
+fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
+    let Job {
+        variant,
+        size,
+        mut memory,
+    } = job;
+    let cube = Cube::new(world.size(), size);
+    let (side, me) = (cube.side, world.rank());
+    let window = world.allocate::<f64>(match variant {
+        Variant::Messages => usize::from(cube.ranks) * cube.message(),
+        _ => side * cube.piece(),
+    })?;
+    let table = take(&mut memory, side)?;
+    turns(table);
+    let mut slab = Slab {
+        cube,
+        me,
+        window: &window,
+        numbers: take(&mut memory, cube.slab(cube.part(me).len()))?,
+        line: take(&mut memory, 2 * side)?,
+        turns: table,
+        packed: take(&mut memory, cube.message())?,
+    };
+    let outcome = timed(world, || {
+        for round in 0..size.steps {
+            fill(slab.numbers, cube.slab(cube.part(me).start), round);
+            slab.transpose(variant, round)?;
+            slab.transform_rows();
+            // The next round begins when this one has ended.
+            world.barrier()?;
+        }
+        Ok(())
+    })?;
+    if let Some(last) = size.steps.checked_sub(1) {
+        let whole = take(&mut memory, cube.slab(side))?;
+        fill(whole, 0, last);
+        serial(whole, side, slab.line, slab.turns);
+        slab.compare(whole)?;
+    }
+    let numbers = (side * side * side) as u64;
+    let stages = 3 * u64::from(side.trailing_zeros());
+    Ok(Outcome {
+        work: 5 * numbers * stages * u64::from(size.steps),
+        ..outcome
+    })
+}
+
+/// Elements of the cube from `start` on: anything.
+fn fill(elements: &mut [f64], start: usize, round: u32) {
+    for (element, at) in elements.iter_mut().zip(start as u32..) {
+        let any = at.wrapping_add(round).wrapping_mul(0x9E37_79B9) >> 16;
+        *element = f64::from(any) / f64::from(1 << 16);
+    }
+}
+
+impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
+    /// How many planes this rank has; and rows, when they have come.
+    fn height(&self) -> usize {
+        self.cube.part(self.me).len()
+    }
+
+    /// Transforms a plane of this rank, along x and y.
+    fn transform_plane(&mut self, nth: usize) {
+        let side = self.cube.side;
+        let plane = &mut self.numbers[self.cube.slab(nth)..self.cube.slab(nth + 1)];
+        for row in 0..side {
+            along(plane, row * side, 1, self.line, self.turns);
+        }
+        for column in 0..side {
+            along(plane, column, side, self.line, self.turns);
+        }
+    }
+
+    /// Transforms this rank's rows of all planes, along z.
+    fn transform_rows(&mut self) {
+        let stride = self.height() * self.cube.side;
+        for start in 0..stride {
+            along(self.numbers, start, stride, self.line, self.turns);
+        }
+    }
+
+    /// Transforms the planes, and makes rows of all planes of them.
+    fn transpose(&mut self, variant: Variant, round: u32) -> Result<(), Wrong> {
+        let (cube, window) = (self.cube, self.window);
+        match variant {
+            Variant::Messages => self.by_messages(round == 0)?,
+            Variant::Fence => {
+                (0..self.height()).for_each(|nth| self.transform_plane(nth));
+                let fence = window.fence(Assert::empty())?;
+                for nth in 0..self.height() {
+                    self.each_piece(nth, |to, at, piece| fence.put(to, at, piece))?;
+                }
+                fence.end()?;
+                self.take()?;
+            }
+            Variant::Pscw => {
+                let mut group = [Rank::new(0); MOST];
+                let group = group.get_mut(..cube.ranks.into());
+                let group = group.ok_or(Wrong::Variant(variant))?;
+                group
+                    .iter_mut()
+                    .zip(cube.all())
+                    .for_each(|(to, rank)| *to = rank);
+                let exposure = window.post(&*group)?;
+                let access = window.start(&*group)?;
+                for nth in 0..self.height() {
+                    self.transform_plane(nth);
+                    self.each_piece(nth, |to, at, piece| access.put(to, at, piece))?;
+                }
+                access.complete()?;
+                exposure.wait()?;
+                self.take()?;
+            }
+            _ => {
+                let mut planes = window.expect(0..window.len(), Tag(0))?;
+                planes = planes.times(cube.side as u16)?;
+                planes.start()?;
+                for nth in 0..self.height() {
+                    // What has come is taken: no other rank waits for room here.
+                    planes.test()?;
+                    self.transform_plane(nth);
+                    self.each_piece(nth, |to, at, piece| {
+                        window.put_notify(to, at, piece, Tag(0))
+                    })?;
+                }
+                planes.wait()?;
+                self.take()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the pieces of a plane to their places on all ranks: to this one itself last.
+    fn each_piece(
+        &self,
+        nth: usize,
+        mut put: impl FnMut(Rank, usize, &[f64]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let cube = self.cube;
+        let plane = &self.numbers[cube.slab(nth)..cube.slab(nth + 1)];
+        let at = (cube.part(self.me).start + nth) * cube.piece();
+        for distance in 1..=cube.ranks {
+            let to = self.me.ahead(distance, cube.ranks);
+            put(to, at, &plane[cube.rows(to)])?;
+        }
+        Ok(())
+    }
+
+    /// Copies the pieces that have come out of the window.
+    fn take(&mut self) -> Result<(), Error> {
+        let len = self.cube.rows(self.me).len();
+        for plane in 0..self.cube.side {
+            let rows = &mut self.numbers[plane * len..(plane + 1) * len];
+            self.window
+                .local()
+                .copy_out(plane * self.cube.piece(), rows)?;
+        }
+        Ok(())
+    }
+
+    /// One message from each rank to each.
+    fn by_messages(&mut self, first: bool) -> Result<(), Wrong> {
+        let (cube, me) = (self.cube, self.me);
+        (0..self.height()).for_each(|nth| self.transform_plane(nth));
+        let mailboxes = Mailboxes::new(self.window, cube.ranks.into(), cube.message());
+        for distance in 1..=cube.ranks {
+            let to = me.ahead(distance, cube.ranks);
+            let rows = cube.rows(to);
+            let message = &mut self.packed[..rows.len() * cube.part(me).len()];
+            if rows.is_empty() {
+                continue;
+            }
+            let planes = self.numbers.chunks_exact(cube.slab(1));
+            for (packed, plane) in message.chunks_exact_mut(rows.len()).zip(planes) {
+                packed.copy_from_slice(&plane[rows.clone()]);
+            }
+            mailboxes.send(to, me.get().into(), message, first)?;
+        }
+        let len = cube.rows(me).len();
+        if len > 0 {
+            for from in cube.all() {
+                let Range { start, end } = cube.part(from);
+                let planes = &mut self.numbers[start * len..end * len];
+                mailboxes.receive(from, from.get().into(), planes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// This rank's rows are those of the serial run.
+    fn compare(&self, whole: &[f64]) -> Result<(), Wrong> {
+        let rows = self.cube.rows(self.me);
+        let planes = whole.chunks_exact(self.cube.slab(1));
+        let expected = planes.flat_map(|plane| &plane[rows.clone()]);
+        for (&found, &expected) in self.numbers.iter().zip(expected) {
+            check("part of a number", found, expected)?;
+        }
+        Ok(())
+    }
+}
+
+/// The transform of the whole cube, without communication.
+fn serial(cube: &mut [f64], side: usize, line: &mut [f64], turns: &[f64]) {
+    for stride in [1, side, side * side] {
+        for start in (0..side * side * side).filter(|start| start / stride % side == 0) {
+            along(cube, start, stride, line, turns);
+        }
+    }
+}
