@@ -91,7 +91,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
     })
 }
 
-/// Memory for so many cells.
+/// Memory for `cells` cells.
 fn gas<'a>(cells: usize, memory: &mut &'a mut [f64]) -> Result<&'a mut [Gas], Wrong> {
     Ok(take(memory, FIELDS * cells)?.as_chunks_mut().0)
 }

@@ -9,6 +9,7 @@
 //! | [`stencil`] | a pipeline: a value per row goes to the next rank | [NA] VI-B |
 //! | [`halo`] | the edges of a plane go to four neighbours, step by step | [CAF-NA] |
 //! | [`hydro`] | a gas: edges of four fields, and the fastest wave of all ranks | [CAF-NA] |
+//! | [`lattice`] | a solver: edges to eight neighbours, and sums of all ranks | [foMPI] 4.4 |
 //! | [`cholesky`] | tiles of a matrix go to the ranks that read them, in any order | [NA] VI-C |
 //! | [`fft`] | each rank sends a part of its planes to each, as they get ready | [foMPI] 4.3 |
 //! | [`tree`] | a number per rank goes up a tree of 16 children each | [NA] VI-B |
@@ -40,6 +41,7 @@ pub mod fft;
 pub mod halo;
 pub mod hashtable;
 pub mod hydro;
+pub mod lattice;
 pub mod messages;
 pub mod radix2;
 pub mod sparse;
@@ -219,11 +221,12 @@ impl<L: Link> Program<L> {
 }
 
 /// All programs.
-pub fn programs<L: Link>() -> [Program<L>; 9] {
+pub fn programs<L: Link>() -> [Program<L>; 10] {
     [
         stencil::program(),
         halo::program(),
         hydro::program(),
+        lattice::program(),
         tree::program(),
         consumer::program(),
         cholesky::program(),
