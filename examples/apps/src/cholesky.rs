@@ -84,6 +84,8 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
     // A tile is read out of the window once: it need not be cached there.
     let len = shape.window_len(variant);
     let window = world.allocate_with::<f64, EpochSlots>(len, Model::Unified)?;
+    // Tiles are long: stored in their places, they cost the target no copy out of its ring.
+    window.set_inline(false);
     let mut tiles = Tiles::new(&window, variant, shape, &mut memory)?;
     let work = take(&mut memory, shape.area())?;
     let outcome = timed(world, || match variant {

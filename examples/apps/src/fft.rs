@@ -132,6 +132,8 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         Variant::Messages => usize::from(cube.ranks) * cube.message(),
         _ => side * cube.piece(),
     })?;
+    // Pieces are long: stored in their places, they cost the target no copy out of its ring.
+    window.set_inline(false);
     let table = take(&mut memory, side)?;
     turns(table);
     let mut slab = Slab {
