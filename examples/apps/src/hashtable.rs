@@ -292,6 +292,8 @@ fn compare(
     let found = take(memory, shape.elements())?;
     let expected = sorted(expected, mine)?;
     let found = sorted(found, chains(shape, table))?;
+    let twice = found.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    check("keys that are there twice", twice as f64, 0.0)?;
     check("keys", found.len() as f64, expected.len() as f64)?;
     for (&found, &expected) in found.iter().zip(expected) {
         check("key", found, expected)?;
