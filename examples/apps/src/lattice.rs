@@ -39,7 +39,7 @@ pub fn program<L: Link>() -> Program<L> {
     Program {
         name: "lattice",
         unit: "flop",
-        variants: &Variant::ALL,
+        variants: &Variant::USUAL,
         small: Size { side: 2, steps: 4 },
         memory: |ranks, size| {
             let side = size.side as usize;
