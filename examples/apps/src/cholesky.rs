@@ -62,7 +62,7 @@ pub fn program<L: Link>() -> Program<L> {
 
 fn shape(ranks: u16, size: Size) -> Shape {
     Shape {
-        side: size.side as usize,
+        side: size.side.max(1) as usize,
         tiles: size.steps,
         ranks,
     }

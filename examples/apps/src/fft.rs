@@ -48,8 +48,8 @@ pub fn program<L: Link>() -> Program<L> {
         small: Size { side: 8, steps: 2 },
         memory: |ranks, size| {
             let cube = Cube::new(ranks, size);
-            // Slab and cube; a message, a line, the table for lines.
-            let slabs = cube.slab(cube.most()) + cube.slab(cube.side);
+            // Slabs and cube; a message, a line, the table for lines.
+            let slabs = 2 * cube.slab(cube.most()) + cube.slab(cube.side);
             slabs + cube.message() + 3 * cube.side
         },
         run,
@@ -117,6 +117,8 @@ struct Slab<'a, 'w, L: Link> {
     turns: &'a [f64],
     /// A message that is packed.
     packed: &'a mut [f64],
+    /// The rows that messages have brought: planes are still to be sent meanwhile.
+    received: &'a mut [f64],
 }
 
 /// Side: numbers along each side of the cube, rounded up to a power of two. Steps: transforms.
@@ -144,11 +146,12 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         line: take(&mut memory, 2 * side)?,
         turns: table,
         packed: take(&mut memory, cube.message())?,
+        received: take(&mut memory, cube.slab(cube.part(me).len()))?,
     };
     let outcome = timed(world, || {
         for round in 0..size.steps {
             fill(slab.numbers, cube.slab(cube.part(me).start), round);
-            slab.transpose(variant, round)?;
+            slab.transpose(variant)?;
             slab.transform_rows();
             // The next round begins when this one has ended.
             world.barrier()?;
@@ -204,10 +207,10 @@ impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
     }
 
     /// Transforms the planes, and makes rows of all planes of them.
-    fn transpose(&mut self, variant: Variant, round: u32) -> Result<(), Wrong> {
+    fn transpose(&mut self, variant: Variant) -> Result<(), Wrong> {
         let (cube, window) = (self.cube, self.window);
         match variant {
-            Variant::Messages => self.by_messages(round == 0)?,
+            Variant::Messages => self.by_messages()?,
             Variant::Fence => {
                 (0..self.height()).for_each(|nth| self.transform_plane(nth));
                 let fence = window.fence(Assert::empty())?;
@@ -282,33 +285,44 @@ impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
         Ok(())
     }
 
-    /// One message from each rank to each.
-    fn by_messages(&mut self, first: bool) -> Result<(), Wrong> {
+    /// One message from each rank to each: in each step each sends one and receives one.
+    fn by_messages(&mut self) -> Result<(), Wrong> {
         let (cube, me) = (self.cube, self.me);
         (0..self.height()).for_each(|nth| self.transform_plane(nth));
         let mailboxes = Mailboxes::new(self.window, cube.ranks.into(), cube.message());
-        for distance in 1..=cube.ranks {
-            let to = me.ahead(distance, cube.ranks);
-            let rows = cube.rows(to);
-            let message = &mut self.packed[..rows.len() * cube.part(me).len()];
-            if rows.is_empty() {
-                continue;
-            }
-            let planes = self.numbers.chunks_exact(cube.slab(1));
-            for (packed, plane) in message.chunks_exact_mut(rows.len()).zip(planes) {
-                packed.copy_from_slice(&plane[rows.clone()]);
-            }
-            mailboxes.send(to, me.get().into(), message, first)?;
-        }
         let len = cube.rows(me).len();
-        if len > 0 {
-            for from in cube.all() {
-                let Range { start, end } = cube.part(from);
-                let planes = &mut self.numbers[start * len..end * len];
+        for distance in 0..cube.ranks {
+            let to = me.ahead(distance, cube.ranks);
+            let from = me.ahead(cube.ranks - distance, cube.ranks);
+            let sends = self.pack(to);
+            if sends > 0 {
+                mailboxes.send(to, me.get().into(), &self.packed[..sends], true)?;
+            }
+            let Range { start, end } = cube.part(from);
+            if start < end && len > 0 {
+                let planes = &mut self.received[start * len..end * len];
                 mailboxes.receive(from, from.get().into(), planes)?;
             }
+            if sends > 0 {
+                mailboxes.await_free(to, me.get().into())?;
+            }
         }
+        self.numbers.copy_from_slice(self.received);
         Ok(())
+    }
+
+    /// Packs the pieces of all planes for a rank, and tells how many elements they are.
+    fn pack(&mut self, to: Rank) -> usize {
+        let rows = self.cube.rows(to);
+        if rows.is_empty() {
+            return 0;
+        }
+        let planes = self.numbers.chunks_exact(self.cube.slab(1));
+        let pieces = self.packed.chunks_exact_mut(rows.len());
+        for (piece, plane) in pieces.zip(planes) {
+            piece.copy_from_slice(&plane[rows.clone()]);
+        }
+        rows.len() * self.height()
     }
 
     /// This rank's rows are those of the serial run.

@@ -37,12 +37,22 @@ impl<'a, 'w, L: Link> Mailboxes<'a, 'w, L> {
     /// Those of [`Window::put_notify`].
     pub fn send(&self, to: Rank, lane: u32, data: &[f64], first: bool) -> Result<(), Error> {
         if !first {
-            let mut free = self.window.expect(0..0, self.credit(lane))?.from(to)?;
-            free.start()?;
-            free.wait()?;
+            self.await_free(to, lane)?;
         }
         let at = self.start(lane);
         self.window.put_notify(to, at, data, Tag(lane))
+    }
+
+    /// Waits until the message that was sent last has been received. Then the mailbox is as if it
+    /// was never used.
+    ///
+    /// # Errors
+    /// Those of [`Window::expect`].
+    pub fn await_free(&self, to: Rank, lane: u32) -> Result<(), Error> {
+        let mut free = self.window.expect(0..0, self.credit(lane))?.from(to)?;
+        free.start()?;
+        free.wait()?;
+        Ok(())
     }
 
     /// Receives a message of that length.
