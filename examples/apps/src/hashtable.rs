@@ -17,8 +17,8 @@
 //! | `fence` | the rank that has it, by three atomic operations; its owner does nothing for it |
 //!
 //! No rank waits for a key, so there is nothing to notify: the fence after all keys is enough.
-//! Work: keys. The serial run has the keys of all ranks, sorts those of this rank, and finds them in
-//! its table, each in the chain of its place.
+//! Work: keys. The serial run has the keys of all ranks, sorts those of this rank, and finds them
+//! in its table, each in the chain of its place.
 //!
 //! Source: [foMPI] 4.1.
 //!
@@ -43,7 +43,7 @@ pub fn program<L: Link>() -> Program<L> {
         },
         memory: |ranks, size| {
             let shape = Shape::new(ranks, size);
-            // A table, what the serial run expects in it, what is there, and mailboxes that are free.
+            // A table, what the serial run expects in it, what is there, and free mailboxes.
             shape.len() + 2 * shape.elements() + usize::from(ranks)
         },
         run,

@@ -1,6 +1,6 @@
-//! A sparse exchange that changes from round to round: each rank sends a number to six random ranks,
-//! perhaps to itself. It knows whom it sends to. It does not know which ranks send to it, nor how
-//! many.
+//! A sparse exchange that changes from round to round: each rank sends a number to six random
+//! ranks, perhaps to itself. It knows whom it sends to. It does not know which ranks send to it, nor
+//! how many.
 //!
 //! The numbers go by notified puts into inboxes, one for each source, so a rank that has got one
 //! knows where it comes from. The variants differ in how a rank knows that it has got all:
@@ -10,7 +10,7 @@
 //! | `accumulate` | as many have come as its counter says | each adds 1 to six counters; a fence |
 //! | `alltoall` | the same | each tells all ranks how many it sends them: 0 or 1 |
 //! | `reduce_scatter` | the same | these are added up, and each rank gets its sum |
-//! | `notified` | a barrier is over, which a rank enters when its own numbers have arrived | nothing |
+//! | `notified` | a barrier is over, entered by ranks whose numbers have arrived | nothing |
 //!
 //! There are inboxes for odd and even rounds: a rank may begin the next round while another one
 //! still takes what has come. It cannot be two rounds ahead, as each has a step of all ranks.

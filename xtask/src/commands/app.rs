@@ -11,7 +11,7 @@ use crate::console::Console;
 use crate::error::refused;
 use crate::{children, compiling, image, paths};
 
-/// Run a program of the sources (stencil, halo, tree), or all of them: on the simulator, on this
+/// Run a program of the sources, such as stencil or cholesky, or all: on the simulator, on this
 /// machine, or over libfabric
 ///
 /// `cargo xtask app --help` tells the rest.
