@@ -1,6 +1,6 @@
 //! A sparse exchange that changes from round to round: each rank sends a number to six random
-//! ranks, perhaps to itself. It knows whom it sends to. It does not know which ranks send to it, nor
-//! how many.
+//! ranks, perhaps to itself. It knows whom it sends to. It does not know which ranks send to it,
+//! nor how many.
 //!
 //! The numbers go by notified puts into inboxes, one for each source, so a rank that has got one
 //! knows where it comes from. The variants differ in how a rank knows that it has got all:
