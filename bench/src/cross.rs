@@ -36,10 +36,10 @@ pub struct Crossing {
 /// # Errors
 /// The account of a run that failed.
 pub fn measure(cores: u16) -> Result<Crossing, Box<Report>> {
-    let fence = cycles(cores, None)?;
+    let fence = fence(cores)?;
     let mut before = 0;
     for k in 1..cores {
-        let epoch = cycles(cores, Some(k))?;
+        let epoch = epoch(cores, k)?;
         if epoch > fence {
             let epoch = Some((k, epoch));
             return Ok(Crossing {
@@ -55,6 +55,22 @@ pub fn measure(cores: u16) -> Result<Crossing, Box<Report>> {
         epoch: None,
         before,
     })
+}
+
+/// Cycles of a fence of `cores` ranks.
+///
+/// # Errors
+/// The account of a run that failed.
+pub fn fence(cores: u16) -> Result<u64, Box<Report>> {
+    cycles(cores, None)
+}
+
+/// Cycles of an epoch of each of `cores` ranks with `k` on each side.
+///
+/// # Errors
+/// The account of a run that failed.
+pub fn epoch(cores: u16, k: u16) -> Result<u64, Box<Report>> {
+    cycles(cores, Some(k))
 }
 
 /// Cycles of a fence, or of an epoch with `k` neighbours: rank 0's, the mean.

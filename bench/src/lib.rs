@@ -7,6 +7,7 @@
 //! * [`tree`]: a reduction over a 16-ary tree, by notified access and [`two_sided`]. Unit:
 //!   simulated time.
 //! * [`cross`]: with how many neighbours an epoch takes longer than a fence. Unit: simulated time.
+//! * [`micro`]: the papers' microbenchmarks over sizes, ranks and neighbours. Unit: simulated time.
 //! * [`ops`]: remote accesses, locks, misses and cycles of every call. All are simulated.
 //! * [`ring`]: epochs of a ring of cores. Units: simulated time, and how fast the host simulates
 //!   it.
@@ -22,6 +23,7 @@
 mod charged;
 pub mod cross;
 pub mod explore;
+pub mod micro;
 pub mod ops;
 pub mod pingpong;
 pub mod pscw;

@@ -137,6 +137,8 @@ pub struct Setup {
     pub latencies: Latencies,
     /// Rounds that count.
     pub rounds: usize,
+    /// Core cycles that rank 0 computes between sending and waiting.
+    pub work: u32,
 }
 
 impl Setup {
@@ -149,6 +151,7 @@ impl Setup {
             cores: 2,
             latencies: Latencies::SccEas,
             rounds: SPREAD,
+            work: 0,
         }
     }
 }
@@ -212,6 +215,7 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
             core,
             bytes,
             count: WARM + setup.rounds,
+            work: setup.work,
         };
         match setup.variant {
             Variant::TwoSided | Variant::Bare if rounds.core.core().get() > 1 => Ok(()),
@@ -248,6 +252,8 @@ struct Rounds {
     bytes: usize,
     /// How many, the warm ones included.
     count: usize,
+    /// See [`Setup`].
+    work: u32,
 }
 
 impl Rounds {
@@ -276,6 +282,9 @@ impl Rounds {
                 self.core.mark(ROUND);
                 self.core.spend(cycles);
                 give(round)?;
+                if self.work > 0 {
+                    self.core.spend(self.work);
+                }
                 take(round)?;
             } else {
                 take(round)?;
