@@ -7,7 +7,8 @@
 //! * [`tree`]: a reduction over a 16-ary tree, by notified access and [`two_sided`]. Unit:
 //!   simulated time.
 //! * [`cross`]: with how many neighbours an epoch takes longer than a fence. Unit: simulated time.
-//! * [`micro`]: the papers' microbenchmarks over sizes, ranks and neighbours. Unit: simulated time.
+//! * [`micro`]: the papers' microbenchmarks over sizes, ranks and neighbours. Unit: simulated
+//!   time.
 //! * [`ops`]: remote accesses, locks, misses and cycles of every call. All are simulated.
 //! * [`ring`]: epochs of a ring of cores. Units: simulated time, and how fast the host simulates
 //!   it.

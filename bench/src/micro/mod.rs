@@ -1,22 +1,24 @@
 //! The papers' microbenchmarks: what each call costs over sizes, ranks, neighbours, notifications.
 //!
-//! Each experiment is a function of one number, and gives a cost per variant: the command prints
-//! them as a table, figures draw them, and [`model`](crate::model) fits lines to them. All of them
+//! Each experiment is a function of one number, and gives a number per variant: the command prints
+//! them as a table, figures draw them, and `bench model` fits lines to them. All of them
 //! are simulated: the same on any host. The cores lie on an SCC with a core per tile, so that
 //! ranks 0 and 1 are one hop apart; rings and epochs among many have two cores to a tile.
 //!
-//! | experiment | over | what it costs | source |
+//! | experiment | over | it costs | source |
 //! |---|---|---|---|
-//! | [`latency`] | bytes | half of a round trip; `put` and `get` alone: until they are complete | [NA] Fig. 3, [foMPI] 3.1 |
-//! | [`bandwidth`] | bytes | 16 accesses one after the other, complete at both ends | [foMPI] Fig. 5a |
+//! | [`latency`] | bytes | half of a round trip; a `put` or `get` alone | [NA] Fig. 3, [foMPI] 3.1 |
+//! | [`bandwidth`] | bytes | streams of 16 accesses | [foMPI] Fig. 5a |
 //! | [`overlap`] | bytes | the share of a round trip that computing hides | [NA] Fig. 4a |
 //! | [`rate`] | bytes | one of 1,000 calls; the flush does not count | [foMPI] Fig. 6 |
-//! | [`atomics`] | elements | one call, under the owner's lock or by the machine's atomics | [foMPI] Fig. 7 |
+//! | [`atomics`] | elements | a call, under a lock or by atomics | [foMPI] Fig. 7 |
 //! | [`fence`] | ranks | a fence | [foMPI] Fig. 8a |
 //! | [`ring`] | ranks | an epoch with both neighbours, and 8 bytes | [foMPI] Fig. 8b |
-//! | [`epochs`] | neighbours | each call of an epoch, when nothing is left to wait for | [foMPI] 3.2 |
-//! | [`locks`] | ranks | locks that are free, their unlocks; flush; sync | [foMPI] 3.2 |
-//! | [`matching`] | notifications | taking a notification while others are queued: accesses, as the queue is private memory | [NA] V |
+//! | [`epochs`] | neighbours | each call of an epoch, without waiting | [foMPI] 3.2 |
+//! | [`locks`] | ranks | free locks, unlocks, flush, sync | [foMPI] 3.2 |
+//! | [`matching`] | notifications | taking one while others are queued | [NA] V |
+//!
+//! The queue of `matching` is private memory, which the simulator does not charge for.
 //!
 //! [NA]: flagpost#sources
 //! [foMPI]: flagpost#sources

@@ -15,9 +15,9 @@ use crate::count::Count;
 use crate::error::refused;
 use crate::{children, compiling, image, paths, tools};
 
-/// Run a benchmark: pscw, pingpong, tree, micro, ops (simulated time), host, instructions, stack (this
-/// machine), fabric (a real network, beside bare libfabric), explore (speed of the simulator); or
-/// compare the documented tables with what benchmarks print: results
+/// Run a benchmark: pscw, pingpong, tree, micro, ops (simulated time), host, instructions, stack
+/// (this machine), fabric (a real network, beside bare libfabric), explore (speed of the
+/// simulator); or compare the documented tables with what benchmarks print: results
 ///
 /// `cargo xtask bench pscw --help` tells the rest.
 #[derive(Args, Debug)]
