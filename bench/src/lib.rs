@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod charged;
+mod chip;
 pub mod cross;
 pub mod explore;
 pub mod micro;
@@ -34,6 +35,7 @@ pub mod tree;
 pub mod two_sided;
 
 pub use charged::Charged;
+pub use chip::{BUFFER, scc};
 pub use time::{Cycles, processor_time};
 
 /// Why a core of a benchmark stopped.

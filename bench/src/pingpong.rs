@@ -46,12 +46,10 @@ use flagpost_hal::{
     UncachedMemory as _, Watch,
 };
 use flagpost_mapped::Mapped;
-use flagpost_sim::{
-    Config, Counters, Latencies, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore,
-};
+use flagpost_sim::{Config, Counters, Latencies, Marked, Mesh, Report, Sim, SimCore};
 
-use crate::Failure;
 use crate::two_sided::{Channel, Shape};
+use crate::{BUFFER, Failure};
 
 /// Bytes of the default sizes: 8 to 64 KiB.
 pub const SIZES: [usize; 14] = [
@@ -66,9 +64,6 @@ pub const CORES_MAX: u16 = 48;
 
 /// Tiles in a row, at most.
 const COLUMNS: u16 = 8;
-
-/// Bytes of a core's message buffer.
-const BUFFER: u32 = 8 << 10;
 
 /// Rounds before those that count.
 const WARM: usize = 9;
@@ -196,19 +191,11 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
         rows: tiles.div_ceil(COLUMNS),
         cores_per_tile,
     };
+    // The link's fixed part and a window.
+    let memory = (64 << 10) + bytes.next_multiple_of(32) as u32;
     let config = Config {
-        cores,
-        // The link's fixed part and a window.
-        memory_size: (64 << 10) + bytes.next_multiple_of(32) as u32,
-        buffer_size: BUFFER,
         mesh: Some(mesh),
-        latencies,
-        // A full line is one packet on the SCC.
-        publish: 32,
-        schedule: Schedule::Timed,
-        oracles: Oracles::ALL,
-        max_steps: u64::MAX,
-        ..Config::default()
+        ..crate::scc(cores, memory, latencies)
     };
     let report = Sim::new(config).run(|core| {
         let rounds = Rounds {

@@ -20,7 +20,7 @@ use std::fmt;
 use flagpost::{Config as WorldConfig, Rank, Session, Tag, World};
 use flagpost_hal::{Clock as _, CoreId, Topology as _};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config, Latencies, Oracles, Report, Schedule, Sim, SimCore};
+use flagpost_sim::{Latencies, Report, Sim, SimCore};
 
 use crate::Failure;
 use crate::two_sided::{Channel, Shape};
@@ -71,17 +71,8 @@ impl fmt::Display for Variant {
 /// # Errors
 /// The account of a run that failed.
 pub fn measure(variant: Variant, cores: u16, latencies: Latencies) -> Result<u64, Box<Report>> {
-    let config = Config {
-        cores,
-        memory_size: (16 << 10) + 128 * u32::from(cores),
-        buffer_size: 8 << 10,
-        latencies,
-        publish: 32,
-        schedule: Schedule::Timed,
-        oracles: Oracles::ALL,
-        max_steps: u64::MAX,
-        ..Config::default()
-    };
+    let memory = (16 << 10) + 128 * u32::from(cores);
+    let config = crate::scc(cores, memory, latencies);
     let report = Sim::new(config).run(|core| {
         let place = Place::of(&core);
         match variant {

@@ -1,21 +1,22 @@
 //! `flagpost-app`: runs programs of `flagpost-apps`, and says how long they took. `cargo xtask app`
 //! builds it.
 
-mod on;
-
 use std::process::ExitCode;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
-use flagpost_apps::{Outcome, Size, Variant};
-use flagpost_common::{Json, median, out, table};
+use flagpost_apps::{Outcome, Program, Size, Variant};
+use flagpost_bench_apps::{SimLink, Task, processes, simulator};
+use flagpost_common::{Json, Sorted, line, out, table};
 use flagpost_sim::Latencies;
 
 /// Runs programs of the sources, each in its variants, and checks what they find
 ///
 /// A program's result is compared with that of a serial run, on each rank. One that differs ends
 /// the command with status 1. Times are those of the slowest rank: core cycles on the simulator,
-/// the same on any host; microseconds elsewhere, medians of the runs.
+/// the same on any host; microseconds elsewhere, medians of the runs and their quartiles.
 #[derive(Parser, Debug)]
 #[command(name = "cargo xtask app", bin_name = "cargo xtask app")]
 struct Arguments {
@@ -24,9 +25,9 @@ struct Arguments {
     /// Where it runs
     #[arg(long, value_enum, default_value = "sim")]
     on: On,
-    /// How many ranks
-    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    ranks: u16,
+    /// How many ranks: one number or more, with commas
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "4", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    ranks: Vec<u16>,
     /// Only this variant
     #[arg(long, value_name = "NAME", value_parser = variant)]
     variant: Option<Variant>,
@@ -63,15 +64,25 @@ impl On {
             Self::Fabric => "fabric",
         }
     }
+
+    /// What a time is counted in.
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::Sim => "cycles",
+            Self::Linux | Self::Fabric => "us",
+        }
+    }
 }
 
-/// One program in one variant, at one size.
-struct Task<'a> {
-    name: &'a str,
-    variant: Variant,
-    ranks: u16,
-    size: Size,
-    memory: usize,
+/// What one program took in one variant.
+struct Row<'a> {
+    task: Task<'a>,
+    program: &'a Program<SimLink>,
+    /// The median is the time.
+    times: Sorted,
+    work: u64,
+    /// The time by messages over this one.
+    ratio: Option<f64>,
 }
 
 fn variant(name: &str) -> Result<Variant, String> {
@@ -101,22 +112,42 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
-    let programs = flagpost_apps::programs::<on::SimLink>();
+    let programs = flagpost_apps::programs::<SimLink>();
     let chosen = |name| arguments.name == "all" || arguments.name == name;
-    let mut rows = Vec::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut lines = Vec::new();
     for program in programs.iter().filter(|program| chosen(program.name)) {
-        let size = arguments.size.unwrap_or(program.small);
-        let wanted = |variant: &&Variant| arguments.variant.is_none_or(|only| only == **variant);
-        for &variant in program.variants.iter().filter(wanted) {
-            let task = Task {
-                name: program.name,
-                variant,
-                ranks: arguments.ranks,
-                size,
-                memory: (program.memory)(arguments.ranks, size),
-            };
-            let outcomes = outcomes(arguments, program, &task)?;
-            rows.push(tell(arguments, program.unit, &task, &outcomes));
+        for &ranks in &arguments.ranks {
+            let mut by_messages = None;
+            let wanted =
+                |variant: &&Variant| arguments.variant.is_none_or(|only| only == **variant);
+            for &variant in program.variants.iter().filter(wanted) {
+                let task = Task {
+                    name: program.name,
+                    variant,
+                    ranks,
+                    size: arguments.size.unwrap_or(program.small),
+                };
+                if arguments.on != On::Sim {
+                    lines.push(line_ns());
+                }
+                let outcomes = outcomes(arguments, task)?;
+                let times = Sorted::new(outcomes.iter().map(|outcome| time(arguments.on, outcome)));
+                if variant == Variant::Messages {
+                    by_messages = Some(times.median());
+                }
+                let row = Row {
+                    task,
+                    program,
+                    work: outcomes.first().map_or(0, |outcome| outcome.work),
+                    ratio: by_messages.map(|messages| messages / times.median()),
+                    times,
+                };
+                if arguments.json {
+                    row.object(arguments.on).print();
+                }
+                rows.push(row.cells(arguments.on));
+            }
         }
     }
     if rows.is_empty() {
@@ -124,71 +155,125 @@ fn run(arguments: &Arguments) -> Result<()> {
         bail!("no such program or variant; programs: {names}, all");
     }
     if !arguments.json {
-        out(&format!(
-            "{} ranks on {}, each result as that of a serial run",
-            arguments.ranks,
-            arguments.on.name()
-        ));
-        let unit = unit(arguments.on);
-        table(&["program", "variant", "size", unit, "work", "of"], &rows);
+        head(arguments.on, lines);
+        let unit = arguments.on.unit();
+        let mut names = vec!["program", "variant", "ranks", "size", unit];
+        if arguments.on != On::Sim {
+            names.push("quartiles");
+        }
+        names.extend(["speed-up", "published", "work", "of"]);
+        table(&names, &rows);
     }
     Ok(())
 }
 
-/// What a time is counted in.
-const fn unit(on: On) -> &'static str {
-    match on {
-        On::Sim => "cycles",
-        On::Linux | On::Fabric => "us",
+/// What stands over a table.
+fn head(on: On, lines: Vec<f64>) {
+    out(&format!(
+        "on {}, each result as that of a serial run",
+        on.name()
+    ));
+    out("speed-up: time by messages over this one; published: the same, of notified access");
+    if on != On::Sim {
+        let lines = Sorted::new(lines);
+        let (least, most) = (lines.least(), lines.most());
+        out(&format!(
+            "a line between two processors took {least:.0} to {most:.0} ns"
+        ));
     }
 }
 
-fn outcomes(
-    arguments: &Arguments,
-    program: &flagpost_apps::Program<on::SimLink>,
-    task: &Task<'_>,
-) -> Result<Vec<Outcome>> {
+/// A time of an outcome, in [`On::unit`].
+fn time(on: On, outcome: &Outcome) -> f64 {
+    match on {
+        On::Sim => outcome.ticks as f64,
+        On::Linux | On::Fabric => outcome.ticks as f64 * 1e6 / outcome.per_second as f64,
+    }
+}
+
+fn outcomes(arguments: &Arguments, task: Task<'_>) -> Result<Vec<Outcome>> {
     match arguments.on {
-        On::Sim => Ok(vec![on::simulator(program, task, arguments.latencies)?]),
-        On::Linux | On::Fabric => (0..arguments.runs)
-            .map(|_| on::processes(task, arguments.on == On::Fabric))
+        On::Sim => Ok(vec![simulator(task, arguments.latencies)?]),
+        on => (0..arguments.runs)
+            .map(|_| processes(task, on == On::Fabric))
             .collect(),
     }
 }
 
-/// A row of the table, or its object.
-fn tell(
-    arguments: &Arguments,
-    unit_of_work: &str,
-    task: &Task<'_>,
-    outcomes: &[Outcome],
-) -> Vec<String> {
-    let time = |outcome: &Outcome| match arguments.on {
-        On::Sim => outcome.ticks as f64,
-        _ => outcome.ticks as f64 * 1e6 / outcome.per_second as f64,
-    };
-    let time = median(outcomes.iter().map(time));
-    let work = outcomes.first().map_or(0, |outcome| outcome.work);
-    let size = format!("{}x{}", task.size.side, task.size.steps);
-    if arguments.json {
-        Json::new()
-            .text("app", task.name)
-            .text("variant", task.variant.name())
-            .text("on", arguments.on.name())
-            .number("ranks", task.ranks)
-            .text("size", &size)
-            .number("time", format_args!("{time:.1}"))
-            .text("unit", unit(arguments.on))
-            .number("work", work)
-            .number("verified", true)
-            .print();
+/// How long a line takes from one processor to another: half of there and back.
+fn line_ns() -> f64 {
+    const ROUNDS: u64 = 20_000;
+    let ball = AtomicU64::new(0);
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for me in 0..2 {
+            let ball = &ball;
+            scope.spawn(move || line(ball, me, ROUNDS));
+        }
+    });
+    start.elapsed().as_nanos() as f64 / (2 * ROUNDS) as f64
+}
+
+impl Row<'_> {
+    fn size(&self) -> String {
+        let Size { side, steps } = self.task.size;
+        format!("{side}x{steps}")
     }
-    vec![
-        task.name.to_owned(),
-        task.variant.name().to_owned(),
-        size,
-        format!("{time:.1}"),
-        work.to_string(),
-        unit_of_work.to_owned(),
-    ]
+
+    /// What a source found, if this is about the same.
+    fn published(&self) -> Option<(f64, &'static str)> {
+        let is_notified = self.task.variant == Variant::Notified;
+        self.program.published.filter(|_| is_notified)
+    }
+
+    fn object(&self, on: On) -> Json {
+        let [lower, upper] = self.times.quartiles();
+        let mut object = Json::new()
+            .text("app", self.task.name)
+            .text("variant", self.task.variant.name())
+            .text("on", on.name())
+            .number("ranks", self.task.ranks)
+            .text("size", &self.size())
+            .number("time", format_args!("{:.1}", self.times.median()))
+            .text("unit", on.unit())
+            .number("verified", true)
+            .number("lower", format_args!("{lower:.1}"))
+            .number("upper", format_args!("{upper:.1}"))
+            .number("work", self.work);
+        if let Some(ratio) = self.ratio {
+            object = object.number("speed_up", format_args!("{ratio:.3}"));
+        }
+        if let Some((ratio, source)) = self.published() {
+            object = object.number("published", ratio).text("source", source);
+        }
+        object
+    }
+
+    fn cells(&self, on: On) -> Vec<String> {
+        let mut cells = vec![
+            self.task.name.to_owned(),
+            self.task.variant.name().to_owned(),
+            self.task.ranks.to_string(),
+            self.size(),
+        ];
+        match on {
+            On::Sim => cells.push(format!("{:.0}", self.times.median())),
+            On::Linux | On::Fabric => {
+                cells.push(format!("{:.1}", self.times.median()));
+                cells.push(
+                    self.times
+                        .quartiles()
+                        .map(|us| format!("{us:.1}"))
+                        .join("-"),
+                );
+            }
+        }
+        let none = || String::from("-");
+        cells.push(self.ratio.map_or_else(none, |ratio| format!("{ratio:.2}")));
+        let published = self.published();
+        cells.push(published.map_or_else(none, |(ratio, source)| format!("{ratio}, {source}")));
+        cells.push(self.work.to_string());
+        cells.push(self.program.unit.to_owned());
+        cells
+    }
 }

@@ -50,6 +50,7 @@ pub fn program<L: Link>() -> Program<L> {
         name: "cholesky",
         unit: "flop",
         variants: &Variant::USUAL,
+        published: Some((1.95, "[NA] Fig. 5")),
         small: Size { side: 4, steps: 7 },
         memory: |ranks, size| {
             let shape = shape(ranks, size);

@@ -35,6 +35,7 @@ pub fn program<L: Link>() -> Program<L> {
         name: "consumer",
         unit: "element",
         variants: &[Variant::Messages, Variant::Pscw, Variant::Notified],
+        published: None,
         small: Size { side: 20, steps: 7 },
         memory: |_, size| 3 * size.side as usize,
         run,

@@ -45,6 +45,7 @@ pub fn program<L: Link>() -> Program<L> {
         name: "fft",
         unit: "flop",
         variants: &Variant::USUAL,
+        published: None,
         small: Size { side: 8, steps: 2 },
         memory: |ranks, size| {
             let cube = Cube::new(ranks, size);

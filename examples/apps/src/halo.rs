@@ -26,6 +26,7 @@ pub fn program<L: Link>() -> Program<L> {
         name: "halo",
         unit: "flop",
         variants: &Variant::USUAL,
+        published: None,
         small: Size { side: 6, steps: 5 },
         memory: |ranks, size| {
             let side = size.side as usize;

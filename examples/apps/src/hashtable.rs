@@ -37,6 +37,7 @@ pub fn program<L: Link>() -> Program<L> {
         name: "hashtable",
         unit: "insert",
         variants: &[Variant::Messages, Variant::Fence],
+        published: None,
         small: Size {
             side: 16,
             steps: 24,

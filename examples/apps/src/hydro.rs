@@ -37,6 +37,7 @@ pub fn program<L: Link>() -> Program<L> {
         name: "hydro",
         unit: "cell",
         variants: &Variant::USUAL,
+        published: None,
         small: Size { side: 5, steps: 4 },
         memory: |ranks, size| {
             let side = size.side as usize;

@@ -40,6 +40,7 @@ pub fn program<L: Link>() -> Program<L> {
         name: "lattice",
         unit: "flop",
         variants: &Variant::USUAL,
+        published: None,
         small: Size { side: 2, steps: 4 },
         memory: |ranks, size| {
             let side = size.side as usize;

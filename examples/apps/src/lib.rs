@@ -199,6 +199,8 @@ pub struct Program<L: Link> {
     pub unit: &'static str,
     /// The variants that it has.
     pub variants: &'static [Variant],
+    /// The time by messages over that of notified access in a source, and where it says so.
+    pub published: Option<(f64, &'static str)>,
     /// A size for a test.
     pub small: Size,
     /// Elements of memory that a rank lends it.

@@ -41,6 +41,7 @@ pub fn program<L: Link>() -> Program<L> {
             Variant::ReduceScatter,
             Variant::Notified,
         ],
+        published: None,
         small: Size { side: 1, steps: 5 },
         // What has come in each round; and counts, sent and got.
         memory: |ranks, size| (size.steps as usize + 2) * usize::from(ranks),

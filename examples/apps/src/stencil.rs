@@ -30,6 +30,7 @@ pub fn program<L: Link>() -> Program<L> {
         name: "stencil",
         unit: "flop",
         variants: &[Variant::Messages, Variant::Pscw, Variant::Notified],
+        published: Some((2.17, "[NA] Fig. 4b")),
         small: Size { side: 12, steps: 2 },
         memory: |_, size| size.side as usize,
         run,

@@ -31,6 +31,7 @@ pub fn program<L: Link>() -> Program<L> {
         name: "tree",
         unit: "addition",
         variants: &Variant::USUAL,
+        published: None,
         small: Size { side: 1, steps: 3 },
         memory: |_, _| 0,
         run,

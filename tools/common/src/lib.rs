@@ -5,8 +5,10 @@
 
 mod dice;
 mod figures;
+mod lines;
 mod output;
 
 pub use dice::{Dice, mix};
 pub use figures::{Sorted, median};
+pub use lines::line;
 pub use output::{Json, columns, out, say, table};

@@ -2,14 +2,12 @@
 //! hands everything over.
 
 use std::ffi::OsString;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
 
+use super::bench::hand_over;
 use crate::console::Console;
-use crate::error::refused;
-use crate::{children, compiling, image, paths};
 
 /// Run a program of the sources, such as stencil or cholesky, or all: on the simulator, on this
 /// machine, or over libfabric
@@ -27,27 +25,10 @@ pub(crate) struct Arguments {
     arguments: Vec<OsString>,
 }
 
-/// The program that runs them; it finds the others beside itself.
-const APP: &str = "flagpost-app";
-
 /// Runs the command; `false` if a program failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
-    console.step("building the programs");
-    let profile = ["--profile", image::PROFILE];
-    let packages = ["flagpost-bench-apps", "flagpost-linux"].map(|name| ["--package", name]);
-    let programs = [APP, "flagpost-app-rank", "flagpost-run"].map(|name| ["--bin", name]);
-    let words = [profile].into_iter().chain(packages).chain(programs);
-    let words = ["build", "--quiet"].into_iter().chain(words.flatten());
-    if !compiling::cargo(words)? {
-        bail!("{APP} does not build");
-    }
-    console.clear();
-    let program = paths::target().join(image::PROFILE).join(APP);
-    let status = children::status(Command::new(&program).args(&arguments.arguments))
-        .with_context(|| format!("cannot run {}", program.display()))?;
-    match status.code() {
-        // It has said what is wrong.
-        Some(2) => Err(refused()),
-        code => Ok(code == Some(0)),
-    }
+    let packages = ["flagpost-bench-apps", "flagpost-linux"];
+    let programs = ["flagpost-app", "flagpost-app-rank", "flagpost-run"];
+    let arguments = &arguments.arguments;
+    hand_over(console, "explore", &packages, &programs, arguments)
 }

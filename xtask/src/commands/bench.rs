@@ -74,21 +74,35 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         Some(first) if first == STACK => "flagpost-bench-stack",
         _ => package,
     };
-    console.step(format!("building {program}"));
-    let words = [
-        "build",
-        "--quiet",
-        "--profile",
+    hand_over(
+        console,
         profile,
-        "--package",
-        package,
-    ];
-    if !compiling::cargo(words.into_iter().chain(["--bin", program]))? {
+        &[package],
+        &[program],
+        &arguments.arguments,
+    )
+}
+
+/// Builds programs, and runs the first of them; `false` if it failed. It finds the others beside
+/// itself.
+pub(super) fn hand_over(
+    console: &Console,
+    profile: &str,
+    packages: &[&str],
+    programs: &[&str],
+    arguments: &[OsString],
+) -> Result<bool> {
+    let program = programs.first().context("no program")?;
+    console.step(format!("building {program}"));
+    let packages = packages.iter().map(|name| ["--package", name]);
+    let all = packages.chain(programs.iter().map(|name| ["--bin", name]));
+    let words = ["build", "--quiet", "--profile", profile];
+    if !compiling::cargo(words.into_iter().chain(all.flatten()))? {
         bail!("{program} does not build");
     }
     console.clear();
     let program = paths::target().join(profile).join(program);
-    let status = children::status(Command::new(&program).args(&arguments.arguments))
+    let status = children::status(Command::new(&program).args(arguments))
         .with_context(|| format!("cannot run {}", program.display()))?;
     match status.code() {
         // It has said what is wrong.

@@ -65,15 +65,9 @@ impl Raw {
         }
     }
 
-    /// One line there and back, `rounds` times: a load until it has the value, a store of the next.
+    /// See [`flagpost_common::line`].
     pub(crate) fn line(&self, me: usize, rounds: u64) {
-        for round in 0..rounds {
-            let mine = 2 * round + me as u64;
-            while self.ball.0.load(Acquire) != mine {
-                spin_loop();
-            }
-            self.ball.0.store(mine + 1, Release);
-        }
+        flagpost_common::line(&self.ball.0, me, rounds);
     }
 
     /// `memcpy` of `from` to the other's memory, a flag in a line of its own, `memcpy` out of

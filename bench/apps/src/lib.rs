@@ -1,0 +1,107 @@
+//! Runs a program of `flagpost-apps`: on the simulated SCC, as processes of this machine, or over
+//! libfabric. Each rank compares its part of the result with a serial run; a result that differs
+//! is an error here.
+
+#[path = "../../src/chip.rs"]
+mod chip;
+pub use chip::{BUFFER, scc};
+
+use std::cell::Cell;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use flagpost::{Config as WorldConfig, Error, Session, World};
+use flagpost_apps::{Job, Outcome, Program, Size, Variant, Wrong};
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Latencies, Sim, SimCore};
+use serde_json::Value;
+
+/// The link of the simulated chip.
+pub type SimLink = Mapped<SimCore>;
+
+/// One run of a program.
+#[derive(Copy, Clone, Debug)]
+pub struct Task<'a> {
+    /// The program's name.
+    pub name: &'a str,
+    /// How its ranks tell each other of data.
+    pub variant: Variant,
+    /// How many ranks.
+    pub ranks: u16,
+    /// How much it does.
+    pub size: Size,
+}
+
+/// The program of that name.
+///
+/// # Errors
+/// There is none.
+pub fn program(name: &str) -> Result<Program<SimLink>> {
+    let mut all = flagpost_apps::programs().into_iter();
+    all.find(|program| program.name == name)
+        .with_context(|| format!("there is no program {name}"))
+}
+
+/// Bytes of a simulated core's memory that suffice for windows of programs without large parts.
+const MEMORY: usize = 1 << 20;
+
+/// Runs it on a simulated SCC whose accesses take what `latencies` says: in ticks of its cores,
+/// the same on any host.
+///
+/// # Errors
+/// A core that failed, or found something else than the serial run.
+pub fn simulator(task: Task<'_>, latencies: Latencies) -> Result<Outcome> {
+    let program = program(task.name)?;
+    let elements = (program.memory)(task.ranks, task.size);
+    // No program's windows are larger than the memory that it borrows, or they are small.
+    let memory = MEMORY + (8 * elements).next_multiple_of(4096);
+    let chip = chip::scc(task.ranks, u32::try_from(memory)?, latencies);
+    let found = Cell::new(None);
+    let report = Sim::new(chip).run(|core: SimCore| {
+        let link = Mapped::start(core, Session::FIRST).map_err(Error::from)?;
+        let mut arena = vec![0; WorldConfig::DEFAULT.words(task.ranks, 4)];
+        let world = World::start(link, &mut arena, WorldConfig::DEFAULT)?;
+        let job = Job {
+            variant: task.variant,
+            size: task.size,
+            memory: &mut vec![0.0; elements],
+        };
+        found.set(Some(program.run(&world, job)?));
+        Ok::<(), Wrong>(())
+    });
+    if !report.is_done() {
+        bail!("{} {}: {report}", task.name, task.variant);
+    }
+    found.get().context("no core has run")
+}
+
+/// Runs it as processes of this machine. `flagpost-run` and the ranks' program lie beside this one.
+///
+/// # Errors
+/// A rank that failed, or found something else than the serial run.
+pub fn processes(task: Task<'_>, over_network: bool) -> Result<Outcome> {
+    let own = std::env::current_exe()?;
+    let beside = |name: &str| own.with_file_name(name);
+    let mut command = Command::new(beside("flagpost-run"));
+    if over_network {
+        command.args(["--link", "fabric"]);
+    }
+    command.arg("-n").arg(task.ranks.to_string());
+    command.arg(beside("flagpost-app-rank"));
+    command.args([task.name, task.variant.name()]);
+    command.args([task.size.side.to_string(), task.size.steps.to_string()]);
+    let ended = command
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start flagpost-run")?;
+    if !ended.status.success() {
+        bail!("{} {}: {}", task.name, task.variant, ended.status);
+    }
+    let told: Value = serde_json::from_slice(&ended.stdout).context("what rank 0 prints")?;
+    let number = |name: &str| told[name].as_u64().with_context(|| format!("no {name}"));
+    Ok(Outcome {
+        ticks: number("ticks")?,
+        per_second: number("per_second")?,
+        work: number("work")?,
+    })
+}

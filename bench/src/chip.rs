@@ -1,0 +1,23 @@
+//! The chip of the benchmarks: `bench/apps` has this file, too, as it must build quickly, without the
+//! crates of exploration.
+
+use flagpost_sim::{Config, Latencies, Oracles, Schedule};
+
+/// Bytes of a core's message buffer.
+pub const BUFFER: u32 = 8 << 10;
+
+/// An SCC of so many cores with so many bytes of memory each: message buffers of 8 KiB, full lines
+/// that are one packet, virtual time.
+pub fn scc(cores: u16, memory_size: u32, latencies: Latencies) -> Config {
+    Config {
+        cores,
+        memory_size,
+        buffer_size: BUFFER,
+        latencies,
+        publish: 32,
+        schedule: Schedule::Timed,
+        oracles: Oracles::ALL,
+        max_steps: u64::MAX,
+        ..Config::default()
+    }
+}
