@@ -1,4 +1,4 @@
-//! The chip of the benchmarks: `bench/apps` has this file, too, as it must build quickly, without the
+//! The chip of the benchmarks. `bench/apps` has this file, too: it builds quickly, without the
 //! crates of exploration.
 
 use flagpost_sim::{Config, Latencies, Oracles, Schedule};
