@@ -24,6 +24,7 @@
 mod charged;
 mod chip;
 pub mod cross;
+#[cfg(feature = "explore")]
 pub mod explore;
 pub mod micro;
 pub mod ops;

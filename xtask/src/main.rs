@@ -63,6 +63,7 @@ enum Commands {
     },
     App(commands::app::Arguments),
     Bench(commands::bench::Arguments),
+    Figures(commands::figures::Arguments),
     Sizes(commands::sizes::Arguments),
     /// Check that this program notices images that fail, hang, trap, panic or fall silent
     Selftest,
@@ -114,6 +115,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Ci { only } => commands::ci::run(console, only.as_deref().unwrap_or("")),
         Commands::App(arguments) => commands::app::run(console, arguments),
         Commands::Bench(arguments) => commands::bench::run(console, arguments),
+        Commands::Figures(arguments) => commands::figures::run(console, arguments),
         Commands::Sizes(arguments) => commands::sizes::run(console, arguments),
         Commands::Tidy => commands::tidy::run(),
         Commands::Selftest => commands::selftest::run(console),

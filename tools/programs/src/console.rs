@@ -56,9 +56,9 @@ impl Console {
             let bar = bar.get_or_insert_with(spinner);
             if bar.length() != Some(total) {
                 bar.set_length(total);
-                if let Ok(style) =
-                    ProgressStyle::with_template("[{elapsed}] {bar:40} {pos}/{len} {msg}")
-                {
+                if let Ok(style) = ProgressStyle::with_template(
+                    "[{elapsed}] {bar:40} {pos}/{len} {msg}, {eta} left",
+                ) {
                     bar.set_style(style);
                 }
             }

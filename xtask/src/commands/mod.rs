@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod explore;
 pub(crate) mod fabric;
 pub(crate) mod features;
+pub(crate) mod figures;
 pub(crate) mod kills;
 pub(crate) mod linux;
 pub(crate) mod panics;
