@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     /// Quick ones, drawn anew.
-    const QUICK: [&str; 2] = ["pscw-calls", "gets"];
+    const QUICK: [&str; 2] = ["fence-or-pscw", "gets"];
 
     #[test]
     fn quick_figures_are_those_in_docs_to_the_byte() {
