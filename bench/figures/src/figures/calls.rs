@@ -44,7 +44,7 @@ fn targets() -> Vec<f64> {
     TARGETS.map(f64::from).to_vec()
 }
 
-/// [PSCW-SCC] Fig. 4.
+/// After PSCW-SCC Fig. 4.
 pub(super) fn pscw_calls() -> Plan {
     const STRATEGIES: [Strategy; 3] = [
         Strategy::EpochSlots,
@@ -89,7 +89,7 @@ pub(super) fn pscw_calls() -> Plan {
     }
 }
 
-/// [PSCW-SCC] Fig. 5.
+/// After PSCW-SCC Fig. 5.
 pub(super) fn pscw_epochs() -> Plan {
     const STRATEGIES: [Strategy; 3] = [
         Strategy::EpochSlots,
@@ -135,7 +135,7 @@ pub(super) fn pscw_epochs() -> Plan {
     }
 }
 
-/// [foMPI] 3.2 and 6.
+/// After foMPI 3.2 and 6.
 pub(super) fn fence_or_pscw() -> Plan {
     const NEIGHBOURS: [u16; 8] = [1, 2, 4, 6, 8, 10, 12, 15];
     const MORE: [u16; 12] = [1, 2, 4, 6, 8, 10, 12, 15, 18, 22, 26, 31];

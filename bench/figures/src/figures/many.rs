@@ -8,7 +8,7 @@ use crate::figure::{Axis, Curve, Figure, Kind, Plan, Task, number};
 
 const CORES: [u16; 7] = [17, 32, 48, 96, 256, 512, 1024];
 
-/// [NA] Fig. 4c.
+/// After NA Fig. 4c.
 pub(super) fn tree() -> Plan {
     let task = |(variant, cores): (Variant, u16)| {
         let cost = u64::from(cores) * if variant == Variant::Notified { 20 } else { 3 };

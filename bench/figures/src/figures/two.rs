@@ -57,7 +57,7 @@ fn curves(
     .collect()
 }
 
-/// [NA] Fig. 3a.
+/// After NA Fig. 3a.
 pub(super) fn puts() -> Plan {
     const VARIANTS: [Variant; 5] = [
         Variant::Notified,
@@ -89,7 +89,7 @@ pub(super) fn puts() -> Plan {
     }
 }
 
-/// [NA] Fig. 3b.
+/// After NA Fig. 3b.
 pub(super) fn gets() -> Plan {
     const VARIANTS: [Variant; 3] = [Variant::NotifiedGet, Variant::PscwGet, Variant::TwoSided];
     const SHOWN: &[usize] = SIZES.split_at(7).0;
@@ -115,9 +115,7 @@ pub(super) fn gets() -> Plan {
     }
 }
 
-/// Figures 4 and 5 of [foMPI].
-///
-/// [foMPI]: flagpost#sources
+/// After Figures 4 and 5 of foMPI.
 pub(super) fn bandwidth() -> Plan {
     const VARIANTS: [Variant; 5] = [
         Variant::Notified,
