@@ -45,8 +45,9 @@ pub fn program(name: &str) -> Result<Program<SimLink>> {
 /// Bytes of a simulated core's memory that suffice for windows of programs without large parts.
 const MEMORY: usize = 1 << 20;
 
-/// Runs it on a simulated SCC whose accesses take what `latencies` says: in ticks of its cores,
-/// the same on any host.
+/// Runs it on a simulated SCC whose accesses take what `latencies` says, and whose floating-point
+/// operations take [`CYCLES`]. Private memory, and all else that a core does, take no time. In
+/// ticks of its cores, the same on any host.
 ///
 /// # Errors
 /// A core that failed, or found something else than the serial run.
@@ -58,13 +59,15 @@ pub fn simulator(task: Task<'_>, latencies: Latencies) -> Result<Outcome> {
     let chip = chip::scc(task.ranks, u32::try_from(memory)?, latencies);
     let found = Cell::new(None);
     let report = Sim::new(chip).run(|core: SimCore| {
-        let link = Mapped::start(core, Session::FIRST).map_err(Error::from)?;
+        let compute = |operations| spend(&core, operations);
+        let link = Mapped::start(core.clone(), Session::FIRST).map_err(Error::from)?;
         let mut arena = vec![0; WorldConfig::DEFAULT.words(task.ranks, 4)];
         let world = World::start(link, &mut arena, WorldConfig::DEFAULT)?;
         let job = Job {
             variant: task.variant,
             size: task.size,
             memory: &mut vec![0.0; elements],
+            compute: &compute,
         };
         found.set(Some(program.run(&world, job)?));
         Ok::<(), Wrong>(())
@@ -73,6 +76,20 @@ pub fn simulator(task: Task<'_>, latencies: Latencies) -> Result<Outcome> {
         bail!("{} {}: {report}", task.name, task.variant);
     }
     found.get().context("no core has run")
+}
+
+/// Cycles of a simulated core for a floating-point operation: an addition or a multiplication of a
+/// P54C gives its result after 3 cycles, and in these programs most take the last one's.
+pub const CYCLES: u64 = 3;
+
+/// Lets a core compute.
+fn spend(core: &SimCore, operations: u64) {
+    let mut left = operations * CYCLES;
+    while left > 0 {
+        let cycles = u32::try_from(left).unwrap_or(u32::MAX);
+        core.spend(cycles);
+        left -= u64::from(cycles);
+    }
 }
 
 /// Runs it as processes of this machine. `flagpost-run` and the ranks' program lie beside this one.

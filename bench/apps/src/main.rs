@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use flagpost_apps::{Outcome, Program, Size, Variant};
-use flagpost_bench_apps::{SimLink, Task, processes, simulator};
+use flagpost_bench_apps::{CYCLES, SimLink, Task, processes, simulator};
 use flagpost_common::{Json, Sorted, line, out, table};
 use flagpost_sim::Latencies;
 
@@ -175,7 +175,11 @@ fn head(on: On, lines: Vec<f64>) {
         on.name()
     ));
     out("speed-up: time by messages over this one; published: the same, of notified access");
-    if on != On::Sim {
+    if on == On::Sim {
+        out(&format!(
+            "a floating-point operation takes {CYCLES} cycles, as on a P54C"
+        ));
+    } else {
         let lines = Sorted::new(lines);
         let (least, most) = (lines.least(), lines.most());
         out(&format!(

@@ -45,6 +45,7 @@ fn rank<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         variant,
         size,
         memory: &mut memory,
+        compute: &|_| {},
     };
     let outcome = program.run(world, job).map_err(Failure::Wrong)?;
     if world.rank().get() == 0 {

@@ -213,9 +213,11 @@ impl<'a, 'w, L: Link, const N: usize, const D: usize, const F: usize> Ghosts<'a,
             grid.ahead(me, direction / 2, distance)
         });
         let len = Self::edge_len(block.side);
+        // Among many ranks a ring has few lines for each: an edge would wait for room there.
+        window.set_inline(false);
         Ok(Self {
             block,
-            edges: Edges::new(window, variant, to, len),
+            edges: Edges::new(window, variant, to, len)?,
             len,
             sent: take(memory, D * len)?,
             got: take(memory, D * len)?,

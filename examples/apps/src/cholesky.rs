@@ -35,11 +35,11 @@
 
 pub mod tiles;
 
-use flagpost::{EpochSlots, Link, Model, Rank, Rma, World, epoch::Assert};
+use flagpost::{Link, Rank, Rma, World, epoch::Assert};
 
 use self::tiles::{Shape, Tile, Tiles};
 use crate::tile::{gemm, potrf, root, syrk, trsm};
-use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{Compute, Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
 
 /// Readers of a column in an epoch, at most.
 const MOST: usize = 1024;
@@ -80,15 +80,18 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         variant,
         size,
         mut memory,
+        compute,
     } = job;
     let shape = shape(world.size(), size);
-    // A tile is read out of the window once: it need not be cached there.
     let len = shape.window_len(variant);
-    let window = world.allocate_with::<f64, EpochSlots>(len, Model::Unified)?;
+    let window = world.allocate::<f64>(len)?;
     // Tiles are long: stored in their places, they cost the target no copy out of its ring.
     window.set_inline(false);
     let mut tiles = Tiles::new(&window, variant, shape, &mut memory)?;
-    let work = take(&mut memory, shape.area())?;
+    let work = &mut Work {
+        tile: take(&mut memory, shape.area())?,
+        compute,
+    };
     let outcome = timed(world, || match variant {
         Variant::Fence => by_fences(&mut tiles, work),
         Variant::Pscw => by_epochs(&mut tiles, work),
@@ -101,12 +104,22 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
     Ok(Outcome { work, ..outcome })
 }
 
+/// The tile that a rank makes.
+struct Work<'a> {
+    tile: &'a mut [f64],
+    compute: Compute<'a>,
+}
+
 /// Makes one tile, of tiles that are here or come.
-fn make<L: Link>(tiles: &mut Tiles<'_, '_, L>, tile: Tile, work: &mut [f64]) -> Result<(), Wrong> {
+fn make<L: Link>(
+    tiles: &mut Tiles<'_, '_, L>,
+    tile: Tile,
+    work: &mut Work<'_>,
+) -> Result<(), Wrong> {
     let Tile { row, column } = tile;
     let side = tiles.shape.side;
-    let rows = rows(tiles.shape);
-    for (at, element) in work.iter_mut().enumerate() {
+    let (rows, cube) = (rows(tiles.shape), (side * side * side) as u64);
+    for (at, element) in work.tile.iter_mut().enumerate() {
         let (row, column) = place(tile, at, side);
         *element = first(row, column, rows);
     }
@@ -114,28 +127,29 @@ fn make<L: Link>(tiles: &mut Tiles<'_, '_, L>, tile: Tile, work: &mut [f64]) -> 
         let [ours, diagonals] = [row, column].map(|row| Tile { row, column: left });
         tiles.fetch(ours)?;
         tiles.fetch(diagonals)?;
-        match row == column {
-            true => syrk(work, tiles.get(ours), side),
-            false => gemm(work, tiles.get(ours), tiles.get(diagonals), side),
+        if row == column {
+            syrk(work.tile, tiles.get(ours), side);
+            (work.compute)(cube);
+        } else {
+            gemm(work.tile, tiles.get(ours), tiles.get(diagonals), side);
+            (work.compute)(2 * cube);
         }
+        tiles.progress()?;
     }
-    match row == column {
-        true => potrf(work, side),
-        false => trsm(
-            work,
-            tiles.get(Tile {
-                row: column,
-                column,
-            }),
-            side,
-        ),
+    if row == column {
+        potrf(work.tile, side);
+        (work.compute)(cube / 3);
+    } else {
+        let row = column;
+        trsm(work.tile, tiles.get(Tile { row, column }), side);
+        (work.compute)(cube);
     }
-    tiles.keep(tile, work);
+    tiles.keep(tile, work.tile);
     Ok(())
 }
 
 /// All of this rank's tiles, each as soon as those have come that it takes.
-fn in_any_order<L: Link>(tiles: &mut Tiles<'_, '_, L>, work: &mut [f64]) -> Result<(), Wrong> {
+fn in_any_order<L: Link>(tiles: &mut Tiles<'_, '_, L>, work: &mut Work<'_>) -> Result<(), Wrong> {
     let shape = tiles.shape;
     for column in 0..shape.tiles {
         if shape.maker(column) == tiles.me {
@@ -149,7 +163,7 @@ fn in_any_order<L: Link>(tiles: &mut Tiles<'_, '_, L>, work: &mut [f64]) -> Resu
 }
 
 /// Column by column, with a fence after each.
-fn by_fences<L: Link>(tiles: &mut Tiles<'_, '_, L>, work: &mut [f64]) -> Result<(), Wrong> {
+fn by_fences<L: Link>(tiles: &mut Tiles<'_, '_, L>, work: &mut Work<'_>) -> Result<(), Wrong> {
     let (shape, window) = (tiles.shape, tiles.window);
     let mut fence = window.fence(Assert::empty())?;
     for column in 0..shape.tiles {
@@ -161,7 +175,7 @@ fn by_fences<L: Link>(tiles: &mut Tiles<'_, '_, L>, work: &mut [f64]) -> Result<
 }
 
 /// Column by column, in an epoch of the ranks that make or read it.
-fn by_epochs<L: Link>(tiles: &mut Tiles<'_, '_, L>, work: &mut [f64]) -> Result<(), Wrong> {
+fn by_epochs<L: Link>(tiles: &mut Tiles<'_, '_, L>, work: &mut Work<'_>) -> Result<(), Wrong> {
     let (shape, window) = (tiles.shape, tiles.window);
     let mut group = [Rank::new(0); MOST];
     for column in 0..shape.tiles {
@@ -194,7 +208,7 @@ fn make_column<'w, L: Link + 'w>(
     tiles: &mut Tiles<'_, 'w, L>,
     column: u32,
     epoch: &impl Rma<'w, f64, L>,
-    work: &mut [f64],
+    work: &mut Work<'_>,
 ) -> Result<(), Wrong> {
     let shape = tiles.shape;
     if shape.maker(column) == tiles.me {

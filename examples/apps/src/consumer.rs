@@ -27,7 +27,7 @@ use flagpost::epoch::pscw::Exposure;
 use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World};
 
 use crate::messages::Mailboxes;
-use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{Compute, Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
 
 /// Its row of the table.
 pub fn program<L: Link>() -> Program<L> {
@@ -62,6 +62,14 @@ struct Place<'m> {
     data: &'m mut [f64],
     /// What the consumer makes of all data.
     used: &'m mut [f64],
+    compute: Compute<'m>,
+}
+
+impl Place<'_> {
+    fn consume(&mut self) {
+        consume(self.data, self.used);
+        (self.compute)(2 * self.data.len() as u64);
+    }
 }
 
 /// Side: elements of a buffer. Steps: how many buffers each rank fills.
@@ -70,6 +78,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         variant,
         size: Size { side, steps },
         mut memory,
+        compute,
     } = job;
     let len = side as usize;
     let mut place = Place {
@@ -78,6 +87,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         consumer: world.rank().next(world.size()),
         data: take(&mut memory, len)?,
         used: take(&mut memory, len)?,
+        compute,
     };
     let outcome = match variant {
         Variant::Messages => {
@@ -119,7 +129,7 @@ fn by_messages<L: Link>(
         produce(place.me, step, place.data);
         mailboxes.send(place.consumer, lane, place.data, step < BUFFERS as u32)?;
         mailboxes.receive(place.producer, lane, place.data)?;
-        consume(place.data, place.used);
+        place.consume();
     }
     Ok(())
 }
@@ -141,7 +151,7 @@ fn by_epochs<L: Link>(
         let access = buffer.start([place.producer])?;
         access.get(place.producer, 0, place.data)?;
         access.complete()?;
-        consume(place.data, place.used);
+        place.consume();
     }
     for exposure in exposures.into_iter().flatten() {
         exposure.wait()?;
@@ -176,7 +186,7 @@ fn by_notified_gets<L: Link>(
         full.start()?;
         full.wait()?;
         buffer.get_notify(producer, 0, place.data, EMPTY)?;
-        consume(place.data, place.used);
+        place.consume();
     }
     for empty in empty.iter_mut().filter(|empty| empty.is_started()) {
         empty.wait()?;

@@ -9,7 +9,7 @@
 //! step n has got that neighbour's edge of step n - 1. That one was sent after the neighbour had
 //! read its inboxes of step n - 2.
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, epoch::Assert};
+use flagpost::{Error, Link, Rank, Request, Rma as _, Tag, Window, epoch::Assert};
 
 use crate::messages::Mailboxes;
 use crate::{Variant, Wrong};
@@ -27,6 +27,8 @@ pub struct Edges<'a, 'w, L: Link, const D: usize> {
     /// Elements of an edge, at most.
     len: usize,
     step: u32,
+    /// Requests for all edges of an even step, and of an odd one: notifications are counted.
+    all: [Option<Request<'a, L>>; 2],
 }
 
 /// What a rank sends in each direction, or gets from it.
@@ -42,12 +44,15 @@ impl<'a, 'w, L: Link, const D: usize> Edges<'a, 'w, L, D> {
     }
 
     /// Edges to these neighbours.
+    ///
+    /// # Errors
+    /// Those of [`Window::expect`].
     pub fn new(
         window: &'a Window<'w, f64, L>,
         variant: Variant,
         to: [Option<Rank>; D],
         len: usize,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let (mut group, mut neighbours) = ([Rank::new(0); D], 0);
         for rank in to.into_iter().flatten() {
             if !group[..neighbours].contains(&rank) {
@@ -56,7 +61,7 @@ impl<'a, 'w, L: Link, const D: usize> Edges<'a, 'w, L, D> {
             }
         }
         group[..neighbours].sort_unstable();
-        Self {
+        let mut edges = Self {
             window,
             variant,
             to,
@@ -64,12 +69,29 @@ impl<'a, 'w, L: Link, const D: usize> Edges<'a, 'w, L, D> {
             neighbours,
             len,
             step: 0,
+            all: [None, None],
+        };
+        let count = edges.incoming().count();
+        if variant == Variant::Notified && count > 0 {
+            let all = |step: usize| {
+                let inboxes = step * D * len..(step + 1) * D * len;
+                window
+                    .expect(inboxes, Tag(step as u32))?
+                    .times(count as u16)
+            };
+            edges.all = [Some(all(0)?), Some(all(1)?)];
         }
+        Ok(edges)
+    }
+
+    /// Where the inboxes of this step begin.
+    const fn inboxes(&self) -> usize {
+        (self.step % 2) as usize * D * self.len
     }
 
     /// Where inbox `direction` of this step is.
     const fn inbox(&self, direction: usize) -> usize {
-        (direction * 2 + (self.step % 2) as usize) * self.len
+        self.inboxes() + direction * self.len
     }
 
     /// Sends `edges`, and waits for those of the neighbours.
@@ -99,18 +121,19 @@ impl<'a, 'w, L: Link, const D: usize> Edges<'a, 'w, L, D> {
                 self.take(&mut got)?;
             }
             _ => {
+                let parity = self.step % 2;
+                let mut all = self.all[parity as usize].take();
+                if let Some(all) = &mut all {
+                    all.start()?;
+                }
                 for (direction, to, edge) in self.outgoing(edges) {
-                    let tag = Tag(direction as u32);
-                    self.window
-                        .put_notify(to, self.inbox(direction), edge, tag)?;
-                }
-                for direction in self.incoming() {
                     let at = self.inbox(direction);
-                    let range = at..at + got[direction].len();
-                    let mut here = self.window.expect(range, Tag(direction as u32))?;
-                    here.start()?;
-                    here.wait()?;
+                    self.window.put_notify(to, at, edge, Tag(parity))?;
                 }
+                if let Some(all) = &mut all {
+                    all.wait()?;
+                }
+                self.all[parity as usize] = all;
                 self.take(&mut got)?;
             }
         }

@@ -34,7 +34,7 @@ use flagpost::{Error, Link, Rank, Rma, Tag, Window, World, epoch::Assert};
 
 use crate::messages::Mailboxes;
 use crate::radix2::{along, turns};
-use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{Compute, Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
 
 /// Ranks of an epoch, at most.
 const MOST: usize = 1024;
@@ -120,6 +120,7 @@ struct Slab<'a, 'w, L: Link> {
     packed: &'a mut [f64],
     /// The rows that messages have brought: planes are still to be sent meanwhile.
     received: &'a mut [f64],
+    compute: Compute<'a>,
 }
 
 /// Side: numbers along each side of the cube, rounded up to a power of two. Steps: transforms.
@@ -128,6 +129,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         variant,
         size,
         mut memory,
+        compute,
     } = job;
     let cube = Cube::new(world.size(), size);
     let (side, me) = (cube.side, world.rank());
@@ -148,6 +150,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         turns: table,
         packed: take(&mut memory, cube.message())?,
         received: take(&mut memory, cube.slab(cube.part(me).len()))?,
+        compute,
     };
     let outcome = timed(world, || {
         for round in 0..size.steps {
@@ -197,6 +200,7 @@ impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
         for column in 0..side {
             along(plane, column, side, self.line, self.turns);
         }
+        (self.compute)(2 * side as u64 * self.of_line());
     }
 
     /// Transforms this rank's rows of all planes, along z.
@@ -205,6 +209,13 @@ impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
         for start in 0..stride {
             along(self.numbers, start, stride, self.line, self.turns);
         }
+        (self.compute)(stride as u64 * self.of_line());
+    }
+
+    /// Floating-point operations for a line.
+    const fn of_line(&self) -> u64 {
+        let side = self.cube.side as u64;
+        5 * side * side.trailing_zeros() as u64
     }
 
     /// Transforms the planes, and makes rows of all planes of them.

@@ -43,6 +43,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         variant,
         size: Size { side, steps },
         mut memory,
+        compute,
     } = job;
     let side = side.max(1) as usize;
     let grid = Grid::new(world.size(), [0; 2], [true; 2])?;
@@ -62,6 +63,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
                 let near = |direction| now[block.near(cell, direction)][0];
                 next[cell] = [mean([0, 1, 2, 3].map(near))];
             }
+            compute(4 * (side * side) as u64);
             swap(&mut now, &mut next);
         }
         Ok(())

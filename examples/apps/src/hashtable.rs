@@ -123,6 +123,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         variant,
         size,
         mut memory,
+        ..
     } = job;
     let (me, shape) = (world.rank(), Shape::new(world.size(), size));
     let table: &mut [u64] = bytemuck::cast_slice_mut(take(&mut memory, shape.len())?);

@@ -31,6 +31,10 @@ type Ghosts<'a, 'w, L> = AllGhosts<'a, 'w, L, 4, 8, 1>;
 
 const DIRECTIONS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
+/// Floating-point operations for a site: for A, and for the vectors of a step.
+const MATRIX: u64 = 9;
+const UPDATES: u64 = 10;
+
 /// The vectors of the method: x, r, p, A p.
 const VECTORS: usize = 4;
 
@@ -57,6 +61,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         variant,
         size: Size { side, steps },
         mut memory,
+        compute,
     } = job;
     let side = side.max(1) as usize;
     let grid = Grid::new(world.size(), [0; 4], [true; 4])?;
@@ -66,6 +71,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
     let mut ghosts = Ghosts::new(&window, variant, &grid, block, &mut memory)?;
     let mut vectors = Vectors::new(Block::<4>::padded_len(side), &mut memory)?;
     vectors.begin(block.cells().zip(block.places()));
+    let sites = side.pow(4) as u64;
     let outcome = timed(world, || {
         let sum_of_all = |own: i128| {
             let mut sum = [own];
@@ -79,7 +85,9 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
                 let near = DIRECTIONS.map(|direction| vectors.p[block.near(cell, direction)]);
                 vectors.ap[cell] = laplace(vectors.p[cell], near);
             }
+            compute(MATRIX * sites);
             left = vectors.step(left, || block.cells(), sum_of_all)?;
+            compute(UPDATES * sites);
         }
         Ok(())
     })?;
@@ -88,7 +96,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         check("site", vectors.x[cell], expected[place])?;
     }
     Ok(Outcome {
-        work: 19 * whole.len() as u64 * u64::from(steps),
+        work: (MATRIX + UPDATES) * whole.len() as u64 * u64::from(steps),
         ..outcome
     })
 }

@@ -25,6 +25,10 @@
 //! | `notified` | the notification that came with them |
 //! | `accumulate`, `alltoall`, `reduce_scatter` | a count of what will come: [`sparse`] |
 //!
+//! In simulated time only accesses take time by themselves. So each program says how many
+//! floating-point operations it has done: [`Job::compute`] lets them take time, too. A hash table
+//! and a sparse exchange do none.
+//!
 //! `cargo xtask app NAME --on sim --ranks 48` runs one and says how long it took.
 //!
 //! [NA]: flagpost#sources
@@ -121,8 +125,11 @@ pub struct Size {
     pub steps: u32,
 }
 
+/// Called with how many operations a rank has just done, of its work or beside it. On a machine
+/// with a clock of its own this does nothing; in simulated time it charges for them.
+pub type Compute<'a> = &'a dyn Fn(u64);
+
 /// What a program is told.
-#[derive(Debug)]
 pub struct Job<'a> {
     /// How ranks tell each other of data.
     pub variant: Variant,
@@ -130,6 +137,8 @@ pub struct Job<'a> {
     pub size: Size,
     /// Memory of this rank alone: at least [`Program::memory`] elements.
     pub memory: &'a mut [f64],
+    /// Is told of floating-point operations.
+    pub compute: Compute<'a>,
 }
 
 /// What a program has to tell when all ranks have found their parts right.

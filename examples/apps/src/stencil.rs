@@ -22,7 +22,7 @@
 use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World};
 
 use crate::messages::Mailboxes;
-use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{Compute, Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
 
 /// Its row of the table.
 pub fn program<L: Link>() -> Program<L> {
@@ -41,6 +41,7 @@ pub fn program<L: Link>() -> Program<L> {
 struct Pipe<'a, 'w, L: Link> {
     inbox: &'a Window<'w, f64, L>,
     variant: Variant,
+    compute: Compute<'a>,
     /// Rows of the grid.
     rows: usize,
 }
@@ -90,6 +91,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         variant,
         size,
         mut memory,
+        compute,
     } = job;
     let (side, sweeps) = (size.side.max(2), size.steps);
     let row = take(&mut memory, side as usize)?;
@@ -98,6 +100,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
     let pipe = Pipe {
         inbox: &inbox,
         variant,
+        compute,
         rows,
     };
     let mut corner = 0.0;
@@ -143,11 +146,13 @@ fn sweep<L: Link>(
             if j > 0 {
                 let above = core::mem::replace(&mut row[0], j as f64); // A(0,j) = j
                 advance(&mut row[1..], j as f64, above);
+                (pipe.compute)(2 * (width as u64 - 1));
             }
         } else {
             let left = pipe.receive(me.prev(world.size()), j)?;
             if j > 0 {
                 advance(row, left, diagonal);
+                (pipe.compute)(2 * width as u64);
             }
             diagonal = left;
         }

@@ -17,7 +17,7 @@
 
 use core::ops::Range;
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World};
+use flagpost::{Error, Link, Rank, Request, Rma as _, Tag, Window, World};
 
 use crate::messages::Mailboxes;
 use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, timed};
@@ -74,14 +74,20 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
     let place = Place::of(world);
     let window = world.allocate::<f64>(ARITY.into())?;
     let (ranks, mut sum) = (f64::from(world.size()), 0.0);
+    let count = place.children.len();
+    let mut children = match job.variant == Variant::Notified && count > 0 {
+        true => Some(window.expect(0..count, Tag(1))?.times(count as u16)?),
+        false => None,
+    };
     let outcome = timed(world, || {
         for round in 0..job.size.steps {
             let own = f64::from(place.me.get()) + f64::from(round);
-            sum = add_up(&window, job.variant, &place, own, round == 0)?;
+            sum = add_up(&window, job.variant, &place, &mut children, own, round == 0)?;
             if place.parent.is_none() {
                 let expected = ranks * f64::from(round) + ranks * (ranks - 1.0) / 2.0;
                 check("sum", sum, expected)?;
             }
+            (job.compute)(place.children.len() as u64);
             // The next round begins when this one has ended.
             world.barrier()?;
         }
@@ -98,6 +104,7 @@ fn add_up<L: Link>(
     window: &Window<'_, f64, L>,
     variant: Variant,
     place: &Place,
+    children: &mut Option<Request<'_, L>>,
     own: f64,
     first: bool,
 ) -> Result<f64, Error> {
@@ -138,10 +145,7 @@ fn add_up<L: Link>(
             }
         }
         _ => {
-            if let Some(count) = place.children.len().checked_sub(1) {
-                let mut all = window
-                    .expect(0..count + 1, Tag(1))?
-                    .times(count as u16 + 1)?;
+            if let Some(all) = children {
                 all.start()?;
                 all.wait()?;
                 window.local().copy_out(0, parts)?;

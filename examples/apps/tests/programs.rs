@@ -28,6 +28,7 @@ fn programs_find_what_a_serial_run_finds() {
                         variant,
                         size: program.small,
                         memory: &mut memory,
+                        compute: &|_| {},
                     };
                     let outcome = program.run(&world, job)?;
                     assert!(outcome.work > 0);

@@ -124,7 +124,7 @@ pub struct Tiles<'a, 'w, L: Link> {
     variant: Variant,
     /// Where tiles come in.
     pub window: &'a Window<'w, f64, L>,
-    /// Any source, any tag.
+    /// Any source, any tag: for what comes to any place.
     any: Request<'a, L>,
     /// All tiles of the lower half, as far as they are here.
     data: &'a mut [f64],
@@ -158,7 +158,7 @@ impl<'a, 'w, L: Link> Tiles<'a, 'w, L> {
             me: window.world().rank(),
             variant,
             window,
-            any: window.expect(0..0, TagFilter::Any)?,
+            any: window.expect(0..window.len(), TagFilter::Any)?,
             data,
             order,
             come: 0,
@@ -214,6 +214,17 @@ impl<'a, 'w, L: Link> Tiles<'a, 'w, L> {
             self.pass_on()?;
         }
         Ok(())
+    }
+
+    /// Passes on what has come: other ranks need it while this one computes.
+    pub fn progress(&mut self) -> Result<(), Wrong> {
+        match self.variant {
+            Variant::Messages | Variant::Notified => {
+                while self.poll()? {}
+                self.pass_on()
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sends a tile that this rank has kept on its way.
