@@ -57,7 +57,7 @@ pub fn simulator(task: Task<'_>, latencies: Latencies) -> Result<Outcome> {
     // No program's windows are larger than the memory that it borrows, or they are small.
     let memory = MEMORY + (8 * elements).next_multiple_of(4096);
     let chip = chip::scc(task.ranks, u32::try_from(memory)?, latencies);
-    let found = Cell::new(None);
+    let (found, differs) = (Cell::new(None), Cell::new(None));
     let report = Sim::new(chip).run(|core: SimCore| {
         let compute = |operations| spend(&core, operations);
         let link = Mapped::start(core.clone(), Session::FIRST).map_err(Error::from)?;
@@ -69,9 +69,20 @@ pub fn simulator(task: Task<'_>, latencies: Latencies) -> Result<Outcome> {
             memory: &mut vec![0.0; elements],
             compute: &compute,
         };
-        found.set(Some(program.run(&world, job)?));
+        let outcome = program.run(&world, job);
+        let wrong = outcome
+            .err()
+            .filter(|why| matches!(why, Wrong::Value { .. }));
+        if let Some(value) = wrong {
+            differs.set(Some((world.rank().get(), value)));
+        }
+        found.set(Some(outcome?));
         Ok::<(), Wrong>(())
     });
+    // The account of the run would say how ranks waited for each other afterwards.
+    if let Some((rank, value)) = differs.get() {
+        bail!("{} {}: rank {rank}: {value}", task.name, task.variant);
+    }
     if !report.is_done() {
         bail!("{} {}: {report}", task.name, task.variant);
     }

@@ -238,7 +238,8 @@ impl Row<'_> {
     /// What a source found, if this is about the same.
     fn published(&self) -> Option<(f64, &'static str)> {
         let is_notified = self.task.variant == Variant::Notified;
-        self.program.published.filter(|_| is_notified)
+        let published = self.program.published;
+        published.filter(|_| is_notified && self.ratio.is_some())
     }
 
     fn object(&self, on: On) -> Json {
