@@ -74,10 +74,7 @@ pub fn epoch(cores: u16, k: u16) -> Result<u64, Box<Report>> {
 }
 
 /// Cycles of a fence, or of an epoch with `k` neighbours: rank 0's, the mean.
-///
-/// # Errors
-/// The account of a run that failed.
-pub fn cycles(cores: u16, k: Option<u16>) -> Result<u64, Box<Report>> {
+fn cycles(cores: u16, k: Option<u16>) -> Result<u64, Box<Report>> {
     let config = Config {
         cores,
         memory_size: 16 << 10,

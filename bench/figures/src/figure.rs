@@ -21,6 +21,8 @@ pub(crate) enum Drawn {
     Line,
     /// The same everywhere, or a model: no points.
     Dashes,
+    /// Points alone.
+    Points,
 }
 
 pub(crate) struct Curve {
@@ -82,6 +84,18 @@ impl Axis {
     pub(crate) fn marked(self, at: impl IntoIterator<Item = f64>) -> Self {
         let marks = at.into_iter().map(|at| (at, number(at))).collect();
         Self { marks, ..self }
+    }
+
+    /// With a name at each whole number, the first one at the top.
+    pub(crate) fn named(names: &[&str]) -> Self {
+        let rows = (1..=names.len()).rev().map(|row| row as f64);
+        Self {
+            range: Some((0.4, names.len() as f64 + 0.6)),
+            marks: rows
+                .zip(names.iter().map(|&name| name.to_owned()))
+                .collect(),
+            ..Self::default()
+        }
     }
 
     /// With a mark at each of these sizes.

@@ -260,6 +260,7 @@ fn plot(paper: &Paper<'_>, figure: &Figure, (top, bottom): (i32, i32)) -> Result
                 let dashes = DashedLineSeries::new(points(), 12, 8, line);
                 chart.draw_series(dashes)?;
             }
+            Drawn::Points => (),
         }
         if curve.drawn != Drawn::Dashes {
             for point in points() {

@@ -53,6 +53,21 @@ pub(crate) const N14: Published = published(
     "small notified puts take under half of an epoch's time, on Piz Daint",
     "[NA] V-A, Fig. 3a",
 );
+pub(crate) const N19: &str = "N19: notified access hides a high share at every size, messages hardly any of small ones, on Piz Daint: [NA] V-A, Fig. 4a.";
+pub(crate) const N26: Published = published(
+    "N26",
+    2.17,
+    "times as fast as messages",
+    "the stencil with notified puts, weak scaling, on Piz Daint",
+    "[NA] VI-A, Fig. 4b",
+);
+pub(crate) const N30: Published = published(
+    "N30",
+    1.95,
+    "times as fast as messages",
+    "Cholesky with notified puts, weak scaling, on Piz Daint",
+    "[NA] VI-C, Fig. 5",
+);
 pub(crate) const F7: Published = published(
     "F7",
     2.9,
@@ -67,6 +82,7 @@ pub(crate) const F12: Published = published(
     "post, start, complete and wait with k neighbours, on Blue Waters",
     "[foMPI] 3.2",
 );
+pub(crate) const F13: &str = "F13: on a ring (k = 2) foMPI's epochs are constant in p but for noise, on Blue Waters: [foMPI] 3.2, Fig. 8b.";
 
 impl Published {
     /// A note for a figure.

@@ -141,13 +141,13 @@ pub(super) fn fence_or_pscw() -> Plan {
     const MORE: [u16; 12] = [1, 2, 4, 6, 8, 10, 12, 15, 18, 22, 26, 31];
     let fence = |cores| {
         Task::new(30 * u64::from(cores), move || {
-            Ok(vec![ran(cross::cycles(cores, None))? as f64])
+            Ok(vec![ran(cross::fence(cores))? as f64])
         })
     };
     let epochs = |cores: u16, neighbours: &[u16]| {
         let task = |&k: &u16| {
             Task::new(u64::from(k * cores) * 3, move || {
-                Ok(vec![ran(cross::cycles(cores, Some(k)))? as f64])
+                Ok(vec![ran(cross::epoch(cores, k))? as f64])
             })
         };
         neighbours.iter().map(task).collect::<Vec<_>>()

@@ -1,5 +1,6 @@
 //! The figures.
 
+mod apps;
 mod calls;
 mod many;
 mod two;
@@ -15,10 +16,18 @@ pub(crate) fn all() -> Vec<Plan> {
         two::puts(),
         two::gets(),
         two::bandwidth(),
+        two::overlap(),
         calls::pscw_calls(),
         calls::pscw_epochs(),
         calls::fence_or_pscw(),
+        many::fence(),
+        many::ring(),
         many::tree(),
+        apps::stencil(),
+        apps::cholesky(),
+        apps::hashtable(),
+        apps::sparse(),
+        apps::programs(),
     ]
 }
 

@@ -1,0 +1,318 @@
+//! The sources' programs, in their variants.
+//!
+//! The simulator charges for accesses to shared memory, not for computing: so ratios show what
+//! communication costs, and are larger than those of whole programs.
+
+use flagpost_apps::{Size, Variant};
+use flagpost_bench_apps::{SimLink, Task as Run, simulator};
+use flagpost_sim::Latencies;
+
+use super::{points, tenths};
+use crate::figure::{Axis, Curve, Drawn, Figure, Kind, Mark, Plan, Task, number};
+use crate::published::{N26, N30, Published};
+
+const RANKS: [u16; 6] = [2, 4, 8, 16, 32, 48];
+const NOTE: &str = "Simulated SCC, which charges for shared memory, not for computing. Each result is that of a serial run.";
+
+const fn look(variant: Variant) -> (Kind, &'static str) {
+    match variant {
+        Variant::Messages => (Kind::Messages, "send and receive"),
+        Variant::Fence => (Kind::Fence, "fence"),
+        Variant::Pscw => (Kind::Pscw, "PSCW"),
+        Variant::Notified => (Kind::Notified, "notified"),
+        Variant::Accumulate => (Kind::Third, "accumulate"),
+        Variant::Alltoall => (Kind::Fourth, "alltoall"),
+        Variant::ReduceScatter => (Kind::Bare, "reduce_scatter"),
+    }
+}
+
+/// Cycles and work of a run.
+fn run(name: &'static str, variant: Variant, ranks: u16, size: Size) -> Task {
+    Task::new(5 * u64::from(ranks), move || {
+        let run = Run {
+            name,
+            variant,
+            ranks,
+            size,
+        };
+        let outcome = simulator(run, Latencies::SccEas)?;
+        Ok(vec![outcome.ticks as f64, outcome.work as f64])
+    })
+}
+
+/// A program over cores: per variant, what `shown` makes of cycles and work.
+struct Scaling {
+    name: &'static str,
+    variants: &'static [Variant],
+    size: Size,
+}
+
+impl Scaling {
+    fn tasks(&self) -> Vec<Task> {
+        let each = |&variant| RANKS.map(|ranks| run(self.name, variant, ranks, self.size));
+        self.variants.iter().flat_map(each).collect()
+    }
+
+    fn curves(&self, values: &[Vec<f64>], shown: impl Fn(f64, f64) -> f64) -> Vec<Curve> {
+        let xs = RANKS.map(f64::from);
+        let each = self.variants.iter().zip(values.chunks(RANKS.len()));
+        each.map(|(&variant, values)| {
+            let (kind, label) = look(variant);
+            let ys = values.iter().map(|value| shown(value[0], value[1]));
+            Curve::line(kind, label, points(&xs, ys))
+        })
+        .collect()
+    }
+
+    fn command(&self) -> String {
+        let Size { side, steps } = self.size;
+        let ranks = RANKS.map(|ranks| ranks.to_string()).join(",");
+        format!(
+            "cargo xtask app {} --ranks {ranks} --size {side}x{steps}",
+            self.name
+        )
+    }
+
+    /// Operations per cycle, beside a published ratio to messages.
+    fn rates(
+        self,
+        title: &'static str,
+        what: &'static str,
+        ratio: Published,
+        after: &'static str,
+    ) -> Plan {
+        Plan {
+            name: self.name,
+            tasks: self.tasks(),
+            figure: Box::new(move |values| {
+                let curves = self.curves(values, |cycles, work| work / cycles);
+                let end = |kind| {
+                    let curve = curves.iter().find(|curve| curve.kind == kind);
+                    let end = curve.and_then(|curve| curve.points.last());
+                    end.copied().unwrap_or_default()
+                };
+                let (messages, notified) = (end(Kind::Messages), end(Kind::Notified));
+                let mark = Mark {
+                    kind: Kind::Notified,
+                    label: String::new(),
+                    at: (messages.0, messages.1 * ratio.value),
+                };
+                Figure {
+                    title: format!(
+                        "{title} on 48 cores: notified puts are {} times as fast as messages",
+                        tenths(notified.1 / messages.1)
+                    ),
+                    x: Axis::log("cores, each with as much work").marked(RANKS.map(f64::from)),
+                    y: Axis::log(what),
+                    curves,
+                    published: vec![mark],
+                    notes: vec![
+                        format!("{after} {NOTE}"),
+                        format!("Hollow: our messages times {}", ratio.note()),
+                    ],
+                    command: self.command(),
+                    listed: false,
+                }
+            }),
+        }
+    }
+}
+
+/// After Fig. 4b of NA.
+pub(super) fn stencil() -> Plan {
+    let scaling = Scaling {
+        name: "stencil",
+        variants: &[Variant::Notified, Variant::Messages, Variant::Pscw],
+        size: Size { side: 64, steps: 4 },
+    };
+    scaling.rates(
+        "The wavefront stencil",
+        "floating-point operations in a core cycle, all cores together",
+        N26,
+        "After [NA] Fig. 4b.",
+    )
+}
+
+/// After Fig. 5 of NA.
+pub(super) fn cholesky() -> Plan {
+    let scaling = Scaling {
+        name: "cholesky",
+        variants: &[
+            Variant::Notified,
+            Variant::Messages,
+            Variant::Pscw,
+            Variant::Fence,
+        ],
+        size: Size { side: 4, steps: 7 },
+    };
+    scaling.rates(
+        "Cholesky",
+        "floating-point operations in a core cycle, all cores together",
+        N30,
+        "After [NA] Fig. 5.",
+    )
+}
+
+/// After Fig. 9a of foMPI.
+pub(super) fn hashtable() -> Plan {
+    let scaling = Scaling {
+        name: "hashtable",
+        variants: &[Variant::Fence, Variant::Messages],
+        size: Size { side: 64, steps: 2 },
+    };
+    Plan {
+        name: scaling.name,
+        tasks: scaling.tasks(),
+        figure: Box::new(move |values| {
+            // A core has 533 million cycles a second.
+            let mut curves = scaling.curves(values, |cycles, work| work / cycles * 533.0);
+            let ends: Vec<f64> = curves
+                .iter()
+                .filter_map(|curve| Some(curve.points.last()?.1))
+                .collect();
+            curves[0].label = "compare-and-swap, fetch-and-add".to_owned();
+            Figure {
+                title: format!(
+                    "A hash table on 48 cores takes {} million inserts a second by atomics, {} by messages",
+                    tenths(ends[0]),
+                    tenths(ends[1])
+                ),
+                x: Axis::log("cores, each with as many inserts").marked(RANKS.map(f64::from)),
+                y: Axis::linear("millions of inserts a second, all cores together"),
+                curves,
+                published: Vec::new(),
+                notes: vec![format!(
+                    "After [foMPI] Fig. 9a, whose values are not in the text. {NOTE}"
+                )],
+                command: scaling.command(),
+                listed: false,
+            }
+        }),
+    }
+}
+
+/// After Fig. 9b of foMPI.
+pub(super) fn sparse() -> Plan {
+    let scaling = Scaling {
+        name: "sparse",
+        variants: &[
+            Variant::Accumulate,
+            Variant::Alltoall,
+            Variant::ReduceScatter,
+            Variant::Notified,
+        ],
+        size: Size { side: 1, steps: 5 },
+    };
+    Plan {
+        name: scaling.name,
+        tasks: scaling.tasks(),
+        figure: Box::new(move |values| {
+            let per_round = f64::from(scaling.size.steps);
+            let curves = scaling.curves(values, |cycles, _| cycles / per_round);
+            let ends: Vec<f64> = curves
+                .iter()
+                .filter_map(|curve| Some(curve.points.last()?.1))
+                .collect();
+            Figure {
+                title: format!(
+                    "A sparse exchange among 48: {} cycles with accumulates, {} with alltoall",
+                    number(ends[0].round()),
+                    number(ends[1].round())
+                ),
+                x: Axis::log("cores, up to 6 random targets each").marked(RANKS.map(f64::from)),
+                y: Axis::log("core cycles of an exchange (533 to a microsecond)"),
+                curves,
+                published: Vec::new(),
+                notes: vec![format!("After [foMPI] Fig. 9b. {NOTE}"), F36.to_owned()],
+                command: scaling.command(),
+                listed: false,
+            }
+        }),
+    }
+}
+
+const F36: &str = "F36: on Blue Waters accumulates are 2 to nearly 100 times as fast as the others, and as the non-blocking barrier: [foMPI] 4.2.";
+
+/// All programs in their small size.
+pub(super) fn programs() -> Plan {
+    const CORES: u16 = 48;
+    let all = flagpost_apps::programs::<SimLink>();
+    let rows: Vec<(&'static str, &'static [Variant], Size)> = all
+        .iter()
+        .map(|program| (program.name, program.variants, program.small))
+        .collect();
+    let task = |&(name, variants, size): &(&'static str, &'static [Variant], Size)| {
+        variants
+            .iter()
+            .map(move |&variant| run(name, variant, CORES, size))
+            .collect::<Vec<_>>()
+    };
+    let tasks: Vec<Task> = rows.iter().flat_map(task).collect();
+    Plan {
+        name: "programs",
+        tasks,
+        figure: Box::new(move |values| {
+            let mut values = values.iter();
+            let mut curves: Vec<Curve> = Vec::new();
+            let (mut published, mut faster, mut compared) = (Vec::new(), 0, 0);
+            for (place, (name, variants, _)) in rows.iter().enumerate() {
+                let y = (rows.len() - place) as f64;
+                let times: Vec<f64> = values
+                    .by_ref()
+                    .take(variants.len())
+                    .map(|value| value[0])
+                    .collect();
+                let of = |wanted| {
+                    variants
+                        .iter()
+                        .zip(&times)
+                        .find(|(variant, _)| **variant == wanted)
+                };
+                // The sparse exchange has no messages: there all are compared with the accumulate.
+                let base = of(Variant::Messages).or(of(Variant::Accumulate));
+                let base = base.map_or(times[0], |(_, time)| *time);
+                for (&variant, time) in variants.iter().zip(&times) {
+                    let (kind, label) = look(variant);
+                    let point = (base / time, y);
+                    match curves.iter_mut().find(|curve| curve.kind == kind) {
+                        Some(curve) => curve.points.push(point),
+                        None => {
+                            curves.push(Curve::line(kind, label, vec![point]).drawn(Drawn::Points))
+                        }
+                    }
+                }
+                if let (Some((_, time)), Some(_)) = (of(Variant::Notified), of(Variant::Messages)) {
+                    compared += 1;
+                    faster += usize::from(*time < base);
+                }
+                let ratio = [("stencil", N26), ("cholesky", N30)]
+                    .into_iter()
+                    .find(|(of, _)| of == name);
+                published.extend(ratio.map(|(_, ratio)| Mark {
+                    kind: Kind::Notified,
+                    label: ratio.id.to_owned(),
+                    at: (ratio.value, y),
+                }));
+            }
+            let names: Vec<&str> = rows.iter().map(|(name, ..)| *name).collect();
+            Figure {
+                title: format!(
+                    "On 48 cores notified access is faster than messages in {faster} of {compared} programs"
+                ),
+                x: Axis::log("time by messages over that of the variant: to the right is faster"),
+                y: Axis::named(&names),
+                curves,
+                published,
+                notes: vec![
+                    format!(
+                        "Small sizes. {NOTE} The sparse exchange is compared with its accumulates."
+                    ),
+                    N26.note(),
+                    N30.note(),
+                ],
+                command: format!("cargo xtask app all --ranks {CORES}"),
+                listed: true,
+            }
+        }),
+    }
+}
