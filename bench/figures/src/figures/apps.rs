@@ -1,7 +1,7 @@
 //! The sources' programs, in their variants.
 //!
-//! The simulator charges for accesses to shared memory, not for computing: so ratios show what
-//! communication costs, and are larger than those of whole programs.
+//! The simulator charges for accesses to shared memory and for floating-point operations, not for
+//! other instructions.
 
 use flagpost_apps::{Size, Variant};
 use flagpost_bench_apps::{SimLink, Task as Run, simulator};
@@ -12,7 +12,7 @@ use crate::figure::{Axis, Curve, Drawn, Figure, Kind, Mark, Plan, Task, number};
 use crate::published::{N26, N30, Published};
 
 const RANKS: [u16; 6] = [2, 4, 8, 16, 32, 48];
-const NOTE: &str = "Simulated SCC, which charges for shared memory, not for computing. Each result is that of a serial run.";
+const NOTE: &str = "Simulated SCC: shared memory and floating-point operations take time. Each result is that of a serial run.";
 
 const fn look(variant: Variant) -> (Kind, &'static str) {
     match variant {
