@@ -7,7 +7,7 @@
 //!
 //! | experiment | over | it costs | source |
 //! |---|---|---|---|
-//! | [`latency`] | bytes | half of a round trip; a `put` or `get` alone | [NA] Fig. 3, [foMPI] 3.1 |
+//! | [`latency`] | bytes | half a round trip; a `put` or `get` alone | [NA] Fig. 3, [foMPI] 3.1 |
 //! | [`bandwidth`] | bytes | streams of 16 accesses | [foMPI] Fig. 5a |
 //! | [`overlap`] | bytes | the share of a round trip that computing hides | [NA] Fig. 4a |
 //! | [`rate`] | bytes | one of 1,000 calls; the flush does not count | [foMPI] Fig. 6 |
