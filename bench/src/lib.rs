@@ -9,6 +9,7 @@
 //! * [`cross`]: with how many neighbours an epoch takes longer than a fence. Unit: simulated time.
 //! * [`micro`]: the papers' microbenchmarks over sizes, ranks and neighbours. Unit: simulated
 //!   time.
+//! * [`model`]: lines fitted to those. Unit: simulated time.
 //! * [`ops`]: remote accesses, locks, misses and cycles of every call. All are simulated.
 //! * [`ring`]: epochs of a ring of cores. Units: simulated time, and how fast the host simulates
 //!   it.
@@ -27,6 +28,7 @@ pub mod cross;
 #[cfg(feature = "explore")]
 pub mod explore;
 pub mod micro;
+pub mod model;
 pub mod ops;
 pub mod pingpong;
 pub mod pscw;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use flagpost_bench::micro::{ALL, Experiment};
+use flagpost_programs::console::Console;
 use flagpost_sim::Report;
 
 use flagpost_common::{Json, out, table};
@@ -42,7 +43,9 @@ impl Micro {
             at => at,
         };
         let (mut head, mut rows) = (vec![experiment.over], Vec::new());
-        for &point in points {
+        let console = Console::new();
+        for (done, &point) in (0..).zip(points) {
+            console.progress(done, points.len() as u64, experiment.name);
             let costs = (experiment.at)(point)?;
             for &(variant, cost) in &costs {
                 if !head.contains(&variant) {
@@ -60,6 +63,7 @@ impl Micro {
             }
             rows.push((point, costs));
         }
+        console.clear();
         if self.json {
             return Ok(());
         }

@@ -24,7 +24,12 @@ use clap::Args;
 use flagpost_common::{out, say};
 
 /// Documents with tables.
-const DOCUMENTS: [&str; 3] = ["docs/results.md", "docs/costs.md", "docs/log/pscw.md"];
+const DOCUMENTS: [&str; 4] = [
+    "docs/results.md",
+    "docs/costs.md",
+    "docs/models.md",
+    "docs/log/pscw.md",
+];
 
 /// The repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

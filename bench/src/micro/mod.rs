@@ -18,7 +18,8 @@
 //! | [`locks`] | ranks | free locks, unlocks, flush, sync | [foMPI] 3.2 |
 //! | [`matching`] | notifications | taking one while others are queued | [NA] V |
 //!
-//! The queue of `matching` is private memory, which the simulator does not charge for.
+//! `matching` takes the other notifications out of the ring, and puts them into the queue: that is
+//! private memory, which the simulator does not charge for.
 //!
 //! [NA]: flagpost#sources
 //! [foMPI]: flagpost#sources
@@ -61,6 +62,10 @@ pub struct Experiment {
 
 const SIZES: &[u64] = &[8, 32, 64, 256, 1024, 4096, 16384, 65536];
 const RANKS: &[u64] = &[2, 4, 8, 16, 24, 32, 48];
+/// Sizes of worlds whose fences are measured.
+pub(crate) const FENCES: &[u64] = &[
+    2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40, 44, 48,
+];
 const CYCLES: &str = "cycles";
 
 /// All experiments, in the order in which they are printed.
@@ -70,7 +75,7 @@ pub const ALL: [Experiment; 10] = [
     experiment("overlap", "bytes", SIZES, "%", overlap),
     experiment("rate", "bytes", &[8, 16, 32, 64], CYCLES, rate),
     experiment("atomics", "elements", &[1, 4, 16, 64, 256], CYCLES, atomics),
-    experiment("fence", "ranks", RANKS, CYCLES, fence),
+    experiment("fence", "ranks", FENCES, CYCLES, fence),
     experiment("ring", "ranks", &[2, 4, 16, 48, 256, 1024], CYCLES, ring),
     experiment(
         "epochs",

@@ -88,23 +88,26 @@ pub fn locks(ranks: u64) -> Result<Row, Box<Report>> {
     })
 }
 
-/// Cycles of taking a notification that has come after `queued` others, which match no request.
+/// Cycles of taking a notification that has come after `queued` others, which match no request,
+/// and are queued then.
 ///
 /// # Errors
 /// The account of a run that failed.
 pub fn matching(queued: u64) -> Result<Row, Box<Report>> {
     const WANTED: Tag = Tag(1);
     const OTHER: Tag = Tag(2);
+    const LONG: u32 = 100_000;
     in_world(2, 1 << 10, chip, |timer: &Timer<'_>, world| {
         let window = world.allocate::<u64>(1)?;
         for _ in 0..TIMES {
+            world.barrier()?;
             if world.rank() == ONE {
                 (0..queued).try_for_each(|_| window.put_notify(Rank::new(0), 0, &[7], OTHER))?;
                 window.put_notify(Rank::new(0), 0, &[8], WANTED)?;
-                world.barrier()?;
             } else {
                 let mut wanted = window.expect(0..1, WANTED)?;
-                world.barrier()?;
+                // What has room in the ring has come then, and nothing has been taken.
+                timer.core.spend(LONG);
                 timer.time("start", || wanted.start())?;
                 timer.time("wait", || wanted.wait())?;
                 drop(wanted);

@@ -9,17 +9,19 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::bench_fabric;
+use super::{bench_compare, bench_fabric};
 use crate::console::Console;
 use crate::count::Count;
 use crate::error::refused;
 use crate::{children, compiling, image, paths, tools};
 
-/// Run a benchmark: pscw, pingpong, tree, micro, ops (simulated time), host, instructions, stack
+/// Run a benchmark: pscw, pingpong, tree, micro, model, ops (simulated time), host, instructions, stack
 /// (this machine), fabric (a real network, beside bare libfabric), explore (speed of the
 /// simulator); or compare the documented tables with what benchmarks print: results
 ///
-/// `cargo xtask bench pscw --help` tells the rest.
+/// `cargo xtask bench pscw --help` tells the rest. With any of them, `--compare FILE` prints the
+/// ratios to a saved run (what the command printed with `--json`), and fails if a number is more
+/// than `--bound` times as slow [default: 1.1].
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Arguments {
@@ -55,6 +57,13 @@ pub(crate) fn results(console: &Console) -> Result<Count> {
 
 /// Runs the command; `false` if the benchmark failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
+    let words = arguments.arguments.iter();
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(within) = bench_compare::run(console, &words)? {
+        return Ok(within);
+    }
     if arguments
         .arguments
         .first()

@@ -2,6 +2,7 @@
 
 pub(crate) mod app;
 pub(crate) mod bench;
+mod bench_compare;
 mod bench_fabric;
 pub(crate) mod ci;
 pub(crate) mod doctor;
