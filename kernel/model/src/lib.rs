@@ -2,8 +2,9 @@
 //!
 //! A fence takes ceil(log2 p) rounds of messages among p ranks. An epoch of post, start, complete
 //! and wait takes a few accesses for each of k neighbours. So a fence has a cost per number of
-//! rounds, an epoch is a line, and a program that knows p and k can choose. The costs of a machine are measured and fitted by
-//! `cargo xtask bench model`. Everything here is whole numbers: a rank may call it anywhere.
+//! rounds, an epoch is a line, and a program that knows p and k can choose. The costs of a machine
+//! are measured and fitted by `cargo xtask bench model`. Everything here is whole numbers: a rank
+//! may call it anywhere.
 //!
 //! | call | cost |
 //! |---|---|
@@ -47,7 +48,7 @@ impl Line {
 /// Rounds of a fence whose costs are known.
 pub const ROUNDS: usize = 6;
 
-/// What synchronization costs on a machine.
+/// Costs of synchronization on a machine.
 ///
 /// # Example
 /// ```
@@ -75,7 +76,7 @@ impl Costs {
         },
     };
 
-    /// What a fence of `ranks` costs.
+    /// The cost of a fence of `ranks`.
     pub const fn fence(&self, ranks: u16) -> u64 {
         let [.., before, last] = self.fence;
         let rounds = rounds(ranks) as usize;
@@ -90,7 +91,7 @@ impl Costs {
         }
     }
 
-    /// What an epoch with `neighbours` on each side costs.
+    /// The cost of an epoch with `neighbours` on each side.
     pub const fn epoch(&self, neighbours: u16) -> u64 {
         self.epoch.at(neighbours)
     }

@@ -1,4 +1,5 @@
-//! Tools, benchmarks and tests share these: random numbers, medians, lines through points, tables and lines of JSON.
+//! Tools, benchmarks and tests share these: random numbers, medians, lines through points, tables
+//! and lines of JSON.
 //! Nothing here knows Flagpost, and nothing depends on another crate: so the tests of each crate
 //! may use it.
 #![forbid(unsafe_code)]

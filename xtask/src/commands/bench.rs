@@ -15,8 +15,8 @@ use crate::count::Count;
 use crate::error::refused;
 use crate::{children, compiling, image, paths, tools};
 
-/// Run a benchmark: pscw, pingpong, tree, micro, model, ops (simulated time), host, instructions, stack
-/// (this machine), fabric (a real network, beside bare libfabric), explore (speed of the
+/// Run a benchmark: pscw, pingpong, tree, micro, model, ops (simulated time), host, instructions,
+/// stack (this machine), fabric (a real network, beside bare libfabric), explore (speed of the
 /// simulator); or compare the documented tables with what benchmarks print: results
 ///
 /// `cargo xtask bench pscw --help` tells the rest. With any of them, `--compare FILE` prints the
