@@ -21,7 +21,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::Link;
+use flagpost_link::{Link, Wants};
 
 use crate::{Error, Missing, Timeout, Waiting, World};
 
@@ -70,10 +70,10 @@ pub trait Complete<'s, L: Link>: Sealed {
     #[doc(hidden)]
     fn late(&self) -> Timeout;
 
-    /// True if notifications are for it.
+    /// Whose notifications it waits for; none if it takes none.
     #[doc(hidden)]
-    fn has_tag(&self) -> bool {
-        false
+    fn wants(&self) -> Option<Wants> {
+        None
     }
 
     /// Takes a notification if it matches.
@@ -109,8 +109,8 @@ impl<'s, L: Link, C: Complete<'s, L> + ?Sized> Complete<'s, L> for &mut C {
         (**self).late()
     }
 
-    fn has_tag(&self) -> bool {
-        (**self).has_tag()
+    fn wants(&self) -> Option<Wants> {
+        (**self).wants()
     }
 
     fn offer(&mut self, immediate: u32) -> bool {
@@ -159,7 +159,7 @@ pub fn test_any<'s, L: Link + 's, C: Complete<'s, L>>(
     let Some(world) = world_of(requests)? else {
         return Ok(None);
     };
-    if !open(requests).any(|(_, one)| one.has_tag()) {
+    if !open(requests).any(|(_, one)| one.wants().is_some()) {
         point!(PROGRESS "a rank that waits for room here may be the one to count":
             "complete.progress", world.progress(); else false);
     }
@@ -287,7 +287,7 @@ fn poll<'s, L: Link + 's, C: Complete<'s, L>>(
             Ok(false) => waits = true,
             Err(error) => failed = failed.or(Some(error)),
         }
-        tagged |= one.has_tag();
+        tagged |= one.wants().is_some();
     }
     match failed {
         Some(error) if !waits => Err(error),
@@ -305,7 +305,7 @@ fn take<'s, L: Link + 's, C: Complete<'s, L>>(
     while point!(ROOM "what is taken from the link must be kept":
         "notify.several.room", !world.queue.has_no_spare(); else true)
     {
-        let Some(immediate) = world.next_notification(None) else {
+        let Some(immediate) = next(world, requests) else {
             return Ok(None);
         };
         match open(requests).find_map(|(index, one)| one.offer(immediate).then_some((index, one))) {
@@ -319,6 +319,20 @@ fn take<'s, L: Link + 's, C: Complete<'s, L>>(
     }
     let capacity = world.queue.capacity();
     Err(Error::QueueFull { capacity })
+}
+
+/// The next notification of a rank that an open request waits for, or of another one.
+fn next<'s, L: Link + 's, C: Complete<'s, L>>(
+    world: &World<'s, L>,
+    requests: &mut [C],
+) -> Option<u32> {
+    let mut asked = None;
+    open(requests).find_map(|(_, one)| {
+        let wants = one.wants()?;
+        let again = asked.replace(wants) == Some(wants);
+        let ask = || world.next_notification(None, wants);
+        (!again).then(ask).flatten()
+    })
 }
 
 /// Those that are open, with their indices.

@@ -28,7 +28,7 @@
 
 use core::{cell::Cell, fmt, panic::Location};
 
-use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step};
+use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step, Wants};
 
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
@@ -227,16 +227,16 @@ impl<L: Link> Wait<'_, '_, L> {
 impl<L: Link> World<'_, L> {
     /// Takes what has arrived from the link, as long as there is room. True if anything came.
     pub(crate) fn progress(&self) -> bool {
-        self.take_all(false)
+        self.take_all(Wants::Any)
     }
 
-    /// [`progress`](Self::progress), or that of a rank that waits for something else.
-    pub(crate) fn take_all(&self, aside: bool) -> bool {
+    /// [`progress`](Self::progress) of a rank that waits for such a notification.
+    pub(crate) fn take_all(&self, wants: Wants) -> bool {
         let mut any = false;
         while point!(ROOM "what is taken from the link must be kept":
             "world.progress.room", !self.queue.is_full(); else true)
         {
-            let Some(immediate) = self.take_next(None, aside) else {
+            let Some(immediate) = self.next_notification(None, wants) else {
                 return any;
             };
             self.queue.push(immediate);
@@ -248,19 +248,15 @@ impl<L: Link> World<'_, L> {
     }
 
     /// The next notification of the link, for which the caller has room. Drops strange ones. `like`
-    /// is one of a window that there is, if the caller wants such: then matching touches nothing to
-    /// find that out.
-    pub(crate) fn next_notification(&self, like: Option<u32>) -> Option<u32> {
-        self.take_next(like, false)
-    }
-
-    fn take_next(&self, like: Option<u32>, aside: bool) -> Option<u32> {
+    /// is one of a window that there is, if the caller `wants` such: then matching touches nothing
+    /// to find that out.
+    pub(crate) fn next_notification(&self, like: Option<u32>, wants: Wants) -> Option<u32> {
         if !L::PASSIVE {
             self.calls.set(0);
         }
         for _ in 0..STRANGE {
             let arrival = point!(PROGRESS "the next notification comes by way of the link":
-                "world.next.progress", self.link().progress(aside); else None)?;
+                "world.next.progress", self.link().progress(wants); else None)?;
             let told = unpack(self.queue.tag_bits(), arrival.immediate);
             if !self.is_strange(told, arrival.sender, like) {
                 return Some(arrival.immediate);
@@ -528,7 +524,7 @@ impl Turn {
     ) -> Result<(), Error> {
         let take = || {
             point!(PROGRESS "G2 of `world`: a rank that waits takes what comes":
-            "world.wait.progress", world.take_all(true); else false)
+            "world.wait.progress", world.take_all(Wants::Other); else false)
         };
         if self.takes && take() {
             return Ok(());

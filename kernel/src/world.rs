@@ -20,7 +20,7 @@
 
 use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Gone, Link, Rank, Refusal};
+use flagpost_link::{Gone, Link, Rank, Refusal, Wants};
 
 use crate::{
     Budget, Error, Group, Limits, arena::Arena, budget::Limit, collective::Collectives,
@@ -497,7 +497,7 @@ impl<'a, L: Link> World<'a, L> {
         while point!(ROOM "what is taken from the link must be kept":
             "world.sift.room", !self.queue.has_no_spare(); else true)
         {
-            let Some(immediate) = self.next_notification(None) else {
+            let Some(immediate) = self.next_notification(None, Wants::Any) else {
                 return Ok(());
             };
             if !dropped(immediate) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use flagpost::{Config as WorldConfig, Error, Rank, Session, World};
 use flagpost_explore::{Mock, coherent::Coherent};
 use flagpost_hal::Relax as _;
-use flagpost_link::{Key, Link, Op, Place, Refusal};
+use flagpost_link::{Key, Link, Op, Place, Refusal, Wants};
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config, Nic, Preset, Sim, SimCore};
 
@@ -49,7 +49,8 @@ fn stays_bounded<L: Link>(
                     still.store(0, RELAXED);
                     wanted.fetch_add(batch.min(total - taken.load(RELAXED)), RELAXED);
                 }
-                if wanted.load(RELAXED) > taken.load(RELAXED) && link.progress(false).is_some() {
+                if wanted.load(RELAXED) > taken.load(RELAXED) && link.progress(Wants::Any).is_some()
+                {
                     taken.fetch_add(1, RELAXED);
                 }
                 machine.relax(&[]);
@@ -77,7 +78,7 @@ fn stays_bounded<L: Link>(
                     still.fetch_add(1, RELAXED);
                 }
                 // On a network that is how credits come back.
-                assert_eq!(link.progress(false), None);
+                assert_eq!(link.progress(Wants::Any), None);
                 machine.relax(&[]);
             }
         }
@@ -121,13 +122,13 @@ fn holds_its_own<L: Link>(
             }
             room = lap % bound + 1;
             for _ in 0..room {
-                let taken = (0..10).find_map(|_| link.progress(false));
+                let taken = (0..10).find_map(|_| link.progress(Wants::Any));
                 assert_eq!(taken.map(|taken| taken.immediate), Some(5), "{what}");
             }
             // What an owner of lines says of room it says now and then.
             link.attend();
         }
-        while link.progress(false).is_some() {}
+        while link.progress(Wants::Any).is_some() {}
         world.barrier()
     });
     report.assert_done();

@@ -23,7 +23,7 @@ use flagpost::{Config as WorldConfig, Error, Link, Rank, Request, Source, Tag, W
 use flagpost_hal::{CachedMemory, CoreId, Region};
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Key, LocalMemory, Op, Place, Refusal, Slot, Slots, Telling, Time,
-    Waiting, Width, Word,
+    Waiting, Wants, Width, Word,
 };
 use flagpost_sim::{Config, Sim};
 
@@ -184,7 +184,7 @@ impl Telling for Given {
         Ok(arrived(W::default()).then_some(W::default()))
     }
 
-    fn progress(&self, _: bool) -> Option<Arrival> {
+    fn progress(&self, _: Wants) -> Option<Arrival> {
         let next = self.next.get();
         let immediate = self.immediates.get(next).copied();
         self.next.set(next + usize::from(immediate.is_some()));

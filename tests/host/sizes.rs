@@ -2,7 +2,7 @@
 
 use flagpost::{Config as WorldConfig, Error, Link, Rma as _, Session, Tag, World};
 use flagpost_explore::coherent::Coherent;
-use flagpost_link::{Op, Refusal};
+use flagpost_link::{Op, Refusal, Wants};
 use flagpost_mapped::{LineMail, LoadStore, Mapped, Native, Ring, SmallMail, UnderLock};
 use flagpost_sim::{Config, Sim, SimCore};
 
@@ -52,7 +52,7 @@ fn runs<L: Link>(cores: u16, of_pairs: bool, start: impl Fn(SimCore) -> Result<L
                     let link = world.link();
                     let (me, (key, _)) = (link.rank(), link.scratch());
                     link.put_immediate(me, (key, 0), &[], 0, false, &Op::new())?;
-                    let told = link.progress(false);
+                    let told = link.progress(Wants::Any);
                     assert_eq!(told.map(|told| told.sender), Some(of_pairs.then_some(me)));
                     Ok::<(), Error>(())
                 })

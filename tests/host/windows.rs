@@ -10,7 +10,7 @@ use flagpost::{
     Budget, Compare, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Made,
     MatchingList, Rank, Rma as _, Session, Tag, Unfinished, Validation, Waiting, Window, World,
 };
-use flagpost_link::{LocalMemory as _, Slots, Telling as _, Waiting as _};
+use flagpost_link::{LocalMemory as _, Slots, Telling as _, Waiting as _, Wants};
 use flagpost_mapped::{Mapped, Ring};
 use flagpost_sim::{Config as Chip, Sim, SimCore};
 
@@ -344,7 +344,7 @@ fn one_producer_does_not_keep_another_waiting() {
                 let mut from = Vec::new();
                 for number in 1..=TAKEN {
                     reached(put, number)?;
-                    let arrival = link.progress(false);
+                    let arrival = link.progress(Wants::Any);
                     assert!(arrival.is_some());
                     from.extend(arrival.and_then(|arrival| arrival.sender));
                     if number == 1 {

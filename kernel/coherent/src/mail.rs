@@ -5,7 +5,7 @@
 use core::cell::Cell;
 
 use flagpost_hal::Region;
-use flagpost_link::{Arrival, Key, Op, Rank, Refusal};
+use flagpost_link::{Arrival, Key, Op, Rank, Refusal, Wants};
 use flagpost_loadstore::{
     Base, Mail, Native, Ring,
     announced::Announced,
@@ -207,7 +207,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
     }
 
     #[inline(never)]
-    fn take(&self, _: bool) -> Option<Arrival> {
+    fn take(&self, _: Wants) -> Option<Arrival> {
         if !self.base.layout.ring.of_pairs() {
             return self.announced.take(&self.base, ENTRY);
         }

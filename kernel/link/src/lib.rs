@@ -50,7 +50,7 @@ pub use flagpost_hal::{Amo, Word};
 pub use heap::{Full, Heap, PIECES};
 pub use link::Link;
 pub use memory::LocalMemory;
-pub use telling::{Arrival, Telling};
+pub use telling::{Arrival, Telling, Wants};
 pub use types::{Given, Key, Op, Pending, Place, Rank, Refusal, Session, Slot, Slots, Width};
 pub use vector::VectorLink;
 pub use waiting::{Gone, Step, Time, Waiting};

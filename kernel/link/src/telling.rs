@@ -1,4 +1,6 @@
-//! [`Telling`]: signals and immediates.
+//! [`Telling`]: signals and immediates. A signal is a counter with one writer. An immediate is a
+//! number in a queue, with the data of its put. [`Wants`] says whose number a rank waits for: a
+//! link looks there first.
 
 #[cfg(doc)]
 use crate::{Access, Waiting};
@@ -76,16 +78,27 @@ pub trait Telling {
 
     /// Takes the oldest immediate from this rank's queue. Reads of this rank find its data.
     ///
-    /// `aside`: this rank waits for something else, and calls turn by turn. Then the link may leave
+    /// `wants` says whose it waits for. Unless [anybody's](Wants::Any) would do, the link may leave
     /// out places where an immediate can be, if each place has its turn, and if an immediate that
     /// arrives there ends the next [`relax`](Waiting::relax), too.
-    fn progress(&self, aside: bool) -> Option<Arrival>;
+    fn progress(&self, wants: Wants) -> Option<Arrival>;
 
     /// Makes progress for others without taking an immediate: what has come is brought to its place
     /// although it cannot be taken, or nobody asks for it. A [passive](crate::Link::PASSIVE) link
     /// has nothing to do. The kernel calls it when it has no room for an immediate, and in one of
     /// 16 calls of a program that look for none.
     fn attend(&self) {}
+}
+
+/// Whose immediate a rank waits for, while it asks its link for the next one, turn by turn.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// Anybody's.
+    Any,
+    /// This rank's. Those of others are taken, too.
+    Of(Rank),
+    /// Nobody's: it waits for something else.
+    Other,
 }
 
 /// An immediate that was taken.

@@ -6,7 +6,7 @@ use flagpost_hal::{Address, CoreId, Region};
 
 use crate::{
     build::BUILD,
-    ring::{Ring, half},
+    ring::{Ring, three_quarters},
 };
 
 /// Words of the slots.
@@ -81,7 +81,8 @@ impl Layout {
         } else {
             SLOTS_OF_WINDOWS.saturating_mul(ranks as u32)
         };
-        let in_buffer = bytes_of_entries <= half(buffer) && bytes.saturating_add(others) <= buffer;
+        let in_buffer =
+            bytes_of_entries <= three_quarters(buffer) && bytes.saturating_add(others) <= buffer;
         let tail = if in_buffer { 0 } else { fixed };
         let rings_end = tail.saturating_add(bytes);
         Self {

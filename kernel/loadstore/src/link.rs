@@ -10,7 +10,7 @@ use flagpost_hal::{
 };
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
-    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, Word,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Wants, Width, Word,
 };
 
 use crate::{
@@ -323,8 +323,8 @@ impl<W: Mail, const PIECES: usize> Telling for LoadStore<W, PIECES> {
         self.watch_cell(self.resolve(key, offset, 8)?, arrived)
     }
 
-    fn progress(&self, aside: bool) -> Option<Arrival> {
-        self.mail.take(aside)
+    fn progress(&self, wants: Wants) -> Option<Arrival> {
+        self.mail.take(wants)
     }
 
     #[inline]

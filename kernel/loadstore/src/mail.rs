@@ -14,7 +14,7 @@
 //! Nothing waits. A full ring refuses the producer ([`Refusal::Full`]), and the kernel asks again.
 
 use flagpost_hal::{Lines, Machine};
-use flagpost_link::{Arrival, Key, Op, Rank, Refusal};
+use flagpost_link::{Arrival, Key, Op, Rank, Refusal, Wants};
 
 use crate::{
     Atomics, Base, Ring,
@@ -107,8 +107,8 @@ pub trait Mail: Sized {
         op: &Op,
     ) -> Result<(), Refusal>;
 
-    /// Takes the next notification. `aside`: the caller waits for something else.
-    fn take(&self, aside: bool) -> Option<Arrival>;
+    /// Takes the next notification, for a caller that waits for one such.
+    fn take(&self, wants: Wants) -> Option<Arrival>;
 
     /// [`Fast::fast_put`](flagpost_link::Fast::fast_put).
     #[inline(always)]

@@ -108,6 +108,12 @@ pub const fn share(lines: u32, ranks: u16) -> u32 {
     }
 }
 
+/// Three quarters of a message buffer, of which a port may have kept a little for itself.
+pub const fn three_quarters(buffer: u32) -> u32 {
+    let half = half(buffer);
+    half.saturating_add(half.wrapping_shr(1))
+}
+
 /// Half of a message buffer, of which a port may have kept a little for itself.
 pub const fn half(buffer: u32) -> u32 {
     match buffer.checked_next_power_of_two() {

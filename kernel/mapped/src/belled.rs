@@ -1,7 +1,7 @@
 //! Taking from rings with [`bells`](mod@crate::bells).
 
 use flagpost_hal::{Machine, Region};
-use flagpost_link::Rank;
+use flagpost_link::{Rank, Wants};
 use flagpost_loadstore::Atomics;
 
 use crate::{
@@ -11,34 +11,21 @@ use crate::{
 };
 
 impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
-    /// Takes the next entry of a ring that has one, as its bell says. Rings take turns; and lines
-    /// of bells do, if this is done `aside`.
-    pub(crate) fn take_rung(&self, rings: Region, aside: bool) -> Option<u32> {
-        // Those that were heard before come first: that costs no look at the others.
+    /// Takes the next entry of a ring that has one, as its bell says, or of the one that is wanted.
+    /// Rings take turns; and lines of bells do, if nobody's is wanted.
+    pub(crate) fn take_rung(&self, rings: Region, wants: Wants) -> Option<u32> {
+        if let Wants::Of(source) = wants
+            && !self.bells.have_turn()
+        {
+            let wanted = self.take_from(rings, source);
+            // Those that were heard before cost no look at the others.
+            return wanted.or_else(|| self.take_heard(rings));
+        }
         if let Some(immediate) = self.take_heard(rings) {
             return Some(immediate);
         }
-        let early = !aside && self.bells.is_early();
-        if early && let Some(immediate) = self.take_early(rings) {
-            return Some(immediate);
-        }
-        self.bells.listen(&self.base, aside);
-        let heard = self.take_heard(rings);
-        if heard.is_none() && !aside && !early {
-            return self.take_early(rings);
-        }
-        heard
-    }
-
-    /// Takes the next entry of the ring that was taken from last. Its producer may still be
-    /// sending, and stores each entry before its bell.
-    fn take_early(&self, rings: Region) -> Option<u32> {
-        if !self.bells.is_warm() {
-            return None;
-        }
-        let immediate = self.take_from(rings, self.sender.get())?;
-        self.bells.was_early();
-        Some(immediate)
+        self.bells.listen(&self.base, wants == Wants::Other);
+        self.take_heard(rings)
     }
 
     /// Takes the next entry of a ring whose bell was heard.
@@ -62,6 +49,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         if inbox.next() != before {
             self.bells.answer(source, inbox.next());
         }
+        self.bells.keep(source, inbox.is_open());
         if immediate.is_some() {
             self.took(source, out, source.next(self.base.size()));
         }
@@ -74,8 +62,9 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         let ranks = (0..self.base.size()).map(Rank::new);
         for (source, Peer { inbox, .. }) in ranks.zip(&self.peers) {
             let (seen, _) = inbox.reading();
-            if self.bells.is_ahead(source, seen) {
+            if self.bells.is_ahead(source, seen) || inbox.is_open() {
                 self.read_ring(rings, source.get().into(), inbox);
+                self.bells.keep(source, inbox.is_open());
             }
         }
     }

@@ -3,9 +3,9 @@
 //! A rank with a ring per peer would have to look at a word of each. With `Ring::Bells` it looks at
 //! one byte per peer instead, 32 of them in a line: the rank that stores an entry stores its *bell*
 //! after it, the lower 8 bits of the ticket after that entry. A ring whose bell differs from what
-//! was taken of it is looked at. So is the ring that was taken from last, since its next entry
-//! comes before its bell: but not twice before the bells, or one producer could keep all others
-//! waiting.
+//! was taken of it is looked at. A rank that waits for the entry of one rank looks at the ring of
+//! this one, and at the bells in one look of 33. Of a message of many parts the first and the last
+//! ring; between them its ring is *open*, and looked at without a bell.
 //!
 //! # Guarantee
 //! G1. A ring in which there is an entry whose producer has told this rank anything since is found.
@@ -15,12 +15,14 @@
 //! I2. A ring has at most 128 entries, so that a bell that differs is ahead. It may be so early
 //!     that the entry has not come: then the entry's words are what the owner waits for, and the
 //!     bell stays ahead until they have been taken.
+//! I3. Of two bells in a row that 256 lines or more are between, the second is that of an open
+//!     ring. (So no bell that matters is the same as the one before it.)
 //!
 //! # Cost
 //! The producer: one byte stored, in the drain that its entry has anyway. The owner, while there is
-//! nothing to take: a line per 32 ranks (words, where a line cannot be loaded in one step), and for
-//! up to 16 looks one of the ring that was taken from last; or one line per turn while it waits for
-//! something else. Entries of several producers that have rung are taken without another look.
+//! nothing to take: a line per 32 ranks (words, where a line cannot be loaded in one step); a line
+//! per turn while it waits for something else; and one of a ring while it waits for this ring's.
+//! Entries of several producers that have rung are taken without another look.
 //!
 //! [NA] IV-C polls one queue; bells stand for it where the machine has no atomic operation to share
 //! one by.
@@ -40,8 +42,8 @@ use flagpost_loadstore::{
 /// Bells in a word.
 const BELLS: u16 = 4;
 
-/// In how many looks the next entry of who told something last may come.
-const WARM: u8 = 16;
+/// In which of the looks for the entry of one rank the bells have their turn.
+const TURN: u8 = 32;
 
 /// The bells as a rank knows them, in words of four bytes, the first rank's the lowest.
 #[derive(Debug)]
@@ -55,14 +57,14 @@ pub(crate) struct Bells {
     rung: Cell<u64>,
     /// Which line is looked at next, where they take turns.
     turn: Cell<u16>,
-    /// How many looks more the ring that was taken from last is worth, before its bell.
-    warm: Cell<u8>,
-    /// The ring that was taken from last is looked at before the bells: the bells were looked at
-    /// since it was taken from.
-    early: Cell<bool>,
-    /// A loop that waits has looked at them: it waits for what they were heard as, not for what
-    /// they were in its look. A peer with another value has told this rank something that it does
-    /// not know.
+    /// Rings of which a message was read in part, or an entry was read and not taken: a bit each.
+    /// They are looked at without a bell.
+    open: Cell<u64>,
+    /// How many looks for the entry of one rank come before the bells have their turn.
+    left: Cell<u8>,
+    /// A loop that waits has looked at them, or would in its turn: it waits for what they were
+    /// heard as, not for what they were in its look. A peer with another value has told this rank
+    /// something that it does not know.
     polled: Cell<bool>,
 }
 
@@ -118,8 +120,8 @@ impl Bells {
             answered: [const { Cell::new(EMPTY) }; PAIRS / BELLS as usize],
             rung: Cell::new(0),
             turn: Cell::new(0),
-            warm: Cell::new(0),
-            early: Cell::new(false),
+            open: Cell::new(0),
+            left: Cell::new(TURN),
             polled: Cell::new(false),
         }
     }
@@ -155,7 +157,6 @@ impl Bells {
         let rung = self.rung.get() & !bit(of);
         let rings = (1..128).contains(&left);
         self.rung.set(if rings { rung | bit(of) } else { rung });
-        self.warm.set(WARM);
     }
 }
 
@@ -207,30 +208,30 @@ impl Bells {
         self.polled.set(true);
     }
 
-    /// The rings of `size` ranks that have rung: a bit each.
+    /// The rings of `size` ranks that have rung, or are open: a bit each.
     pub(crate) fn rung(&self, size: u16) -> u64 {
-        self.rung.get() & bits(size)
+        (self.rung.get() | self.open.get()) & bits(size)
     }
 
     /// True if the bell of `of` says more than that all before `ticket` was read.
     pub(crate) fn is_ahead(&self, of: Rank, ticket: u32) -> bool {
-        get(&self.heard, of) != bell(ticket)
+        (1..=128).contains(&get(&self.heard, of).wrapping_sub(bell(ticket)))
     }
 
-    /// True if the ring that was taken from last comes before the bells now. They come next.
-    pub(crate) fn is_early(&self) -> bool {
-        self.early.replace(true)
+    /// Something more of the ring of `of` comes without a bell, or nothing does.
+    pub(crate) fn keep(&self, of: Rank, open: bool) {
+        let others = self.open.get() & !bit(of);
+        point!(POLL "G1: parts of a message after its first ring no bell": "mapped.bells.open",
+            self.open.set(if open { others | bit(of) } else { others }));
     }
 
-    /// It was taken from: the bells of others come next.
-    pub(crate) fn was_early(&self) {
-        self.early.set(false);
-    }
-
-    /// True if that ring is worth a look more, before its bell.
-    pub(crate) fn is_warm(&self) -> bool {
-        let left = self.warm.get().checked_sub(1);
-        left.map(|left| self.warm.set(left)).is_some()
+    /// True if a rank that looks for the entry of one rank looks at the bells now.
+    pub(crate) fn have_turn(&self) -> bool {
+        self.polled.set(true);
+        let left = self.left.get().checked_sub(1);
+        self.left.set(left.unwrap_or(TURN));
+        point!(POLL "G1: others may tell this rank something that it has to do":
+            "mapped.bells.turn", left.is_none(); else false)
     }
 
     /// This rank's bells as words to wait for, if the loop that waits has looked at them.

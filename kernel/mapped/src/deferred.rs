@@ -65,6 +65,9 @@ const SEVERAL: u32 = u32::MAX - 1;
 /// how many waits after long data do not sleep (`docs/costs.md`).
 const COMING: u8 = 200;
 
+/// In which look that finds nothing what has come is placed.
+const SOON: u8 = 2;
+
 /// The data that [`Deferred::place`] places.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Kept {
@@ -168,7 +171,7 @@ impl Deferred {
 
     /// An entry was read: a `part` of a put, or its last one; and whether it was `long`.
     pub(crate) fn has_read(&self, part: bool, long: bool) {
-        self.coming.set(if part { COMING } else { 0 });
+        self.coming.set(if part { COMING } else { SOON });
         if long {
             self.awake.set(COMING);
         }
@@ -179,16 +182,17 @@ impl Deferred {
         self.coming.set(COMING);
     }
 
-    /// Nothing was found. True if the rest of some put may come in the next look.
+    /// Nothing was found. True if something is kept, and more may come in the next look.
     pub(crate) fn is_coming(&self) -> bool {
-        let left = self.coming.get().checked_sub(1);
-        left.map(|left| self.coming.set(left)).is_some()
+        let left = self.coming.get().saturating_sub(1);
+        self.coming.set(left);
+        left > 0 && self.rings() != 0
     }
 
     /// True if a rank that waits now must not sleep.
     pub(crate) fn stays_awake(&self) -> bool {
         let awake = self.awake.get();
-        let stays = self.coming.get() > 0 || awake > 0;
+        let stays = self.coming.get() > 0 && self.rings() != 0 || awake > 0;
         if stays {
             self.awake.set(awake.saturating_sub(1));
         }

@@ -59,7 +59,7 @@ pub(crate) const fn most_inline(entries: u32) -> usize {
 }
 
 /// Least lines of rings in which data travel in parts.
-const LEAST_FOR_PARTS: u32 = 8;
+const LEAST_FOR_PARTS: u32 = 4;
 
 /// An entry but for its data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,15 @@ impl Head {
     /// How many bytes its first line has.
     pub(crate) const fn first(&self) -> usize {
         if self.part { PART_DATA } else { DATA }
+    }
+
+    /// True if more of a message follows this entry, where that was so before it or not: an entry
+    /// that only asks belongs to none.
+    pub(crate) const fn leaves_open(&self, open: bool) -> bool {
+        match self.part {
+            true if self.len == 0 => open,
+            part => part,
+        }
     }
 
     /// The first line of the entry, in a lap of this phase.

@@ -24,7 +24,7 @@
 use core::cell::Cell;
 
 use flagpost_hal::{Lines, Machine};
-use flagpost_link::{Arrival, Op, Rank, Refusal};
+use flagpost_link::{Arrival, Op, Rank, Refusal, Wants};
 use flagpost_loadstore::{
     Atomics, Base, Mail, Ring,
     announced::Announced,
@@ -237,19 +237,20 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for LineMail<M, A, PEER
         self.send_lines((to, out), (place, data), immediate, travels, op)
     }
 
-    /// Rings take turns; and so do lines of bells, if this is done `aside`.
+    /// Rings take turns. Where they have bells, that of the rank whose notification is wanted comes
+    /// first.
     #[inline(never)]
-    fn take(&self, aside: bool) -> Option<Arrival> {
+    fn take(&self, wants: Wants) -> Option<Arrival> {
         let (ring, rings) = (self.base.layout.ring, self.base.own_rings());
         if !ring.of_pairs() {
             return self.announced.take(&self.base, Self::ENTRY);
         }
         let taken = match ring {
-            Ring::Bells { .. } => self.take_rung(rings, aside),
+            Ring::Bells { .. } => self.take_rung(rings, wants),
             _ => self.take_of_pairs(),
         };
         if taken.is_none() {
-            self.is_idle(rings);
+            self.is_idle();
         }
         let sender = Some(self.sender.get());
         taken.map(|immediate| Arrival { immediate, sender })

@@ -34,8 +34,8 @@
 //! | `attend` | owner | the same for all entries that have come, taken or not; place the data |
 //! | `flush` | producer | if data are in flight: load `head` until it says that they are placed |
 //!
-//! The owner tells `head` (both counts in one word, `counts`) when it places data or attends, when
-//! most of a ring was taken since (`due`), or half of the last sender's and nothing else is to do.
+//! The owner tells `head` (both counts in one word, `counts`) when it places data or attends,
+//! and when most of a ring was taken since (`due`).
 //!
 //! # Source
 //! [NA] IV-C (a ring of line-sized entries, inline payload). Phases in the words replace a shared
@@ -59,30 +59,33 @@ use crate::{
     peer::{Inbox, Outbox, Peer},
 };
 
-/// Rings of this many lines and more are long: data come in parts of half of them.
+/// Rings of this many lines and more are long.
 const LONG: u32 = 64;
 
 /// Lines that are taken of a ring of `entries` until its producer is told: it has enough left to
-/// continue meanwhile. Of a long ring, a part and a little more.
-const fn due(entries: u32) -> u32 {
+/// continue meanwhile. While data come in parts, one of them; of a long ring, a little more.
+const fn due(entries: u32, in_parts: bool) -> u32 {
     match entries {
-        0..LONG => entries.wrapping_sub(entries.wrapping_shr(2)),
-        _ => entries.wrapping_shr(4).wrapping_mul(9),
+        LONG.. => entries.wrapping_shr(4).wrapping_mul(9),
+        2.. if in_parts => entries.wrapping_shr(1),
+        _ => entries.wrapping_sub(entries.wrapping_shr(2)),
     }
 }
 
-/// Lines that are taken of such a ring as a whole, at most. Of a long one it is half, so that its
-/// owner and its producer work side by side.
-const fn part(entries: u32) -> u32 {
-    match entries {
-        0..LONG => entries,
-        _ => entries.wrapping_shr(1),
+/// Lines that are taken of such a ring as a whole, at most, where `most` more would follow. Where
+/// these do not fit, or the ring is long, it is half, so that its owner and its producer work side
+/// by side.
+const fn part(entries: u32, most: u32) -> u32 {
+    if entries < LONG && most < entries {
+        entries
+    } else {
+        entries.wrapping_shr(1)
     }
 }
 
 /// The least lines that follow a head of such a ring, where more data are to come.
 const fn least(entries: u32) -> u32 {
-    match entries.wrapping_shr(3) {
+    match entries.wrapping_shr(2) {
         few @ 0..2 => few,
         _ => 2,
     }
@@ -124,7 +127,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
                 part,
             };
             let after = ticket.wrapping_add(lines).wrapping_add(1);
-            self.store_entry(to, (ticket, after), head, rest)?;
+            self.store_entry((to, out), (ticket, after), head, rest)?;
             if len > 0 && out.flight.leaves(after, place, end) {
                 self.in_flight.set(self.in_flight.get().saturating_add(1));
             }
@@ -142,10 +145,11 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         Ok(())
     }
 
-    /// Stores an entry and its lines: those from a ticket to before another one.
+    /// Stores an entry and its lines: those from a ticket to before another one. A message of many
+    /// parts rings for the first and the last: its owner looks for the others without a bell.
     fn store_entry(
         &self,
-        to: Rank,
+        (to, out): (Rank, &Outbox),
         (ticket, after): (u32, u32),
         head: Head,
         data: &[u8],
@@ -169,7 +173,8 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
             store(next, line::pack_line(data, self.base.layout.phase(next)));
             next = next.wrapping_add(1);
         }
-        if let Ring::Bells { .. } = self.base.layout.ring {
+        let between = out.leaves_between(&head);
+        if let (Ring::Bells { .. }, false) = (self.base.layout.ring, between) {
             Bells::ring(&self.base, rings, after);
         }
         point!(DRAIN "else the line might stay in this core's buffer for ever":
@@ -193,7 +198,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
         let lines = most
             .min(MOST_LINES)
-            .min(part(entries).saturating_sub(1))
+            .min(part(entries, most).saturating_sub(1))
             .min(out.free(entries).saturating_sub(1))
             .max(least);
         Ok((out.claims(lines.wrapping_add(1)), lines))
@@ -254,7 +259,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
                 len: 0,
                 part: true,
             };
-            self.store_entry(to, (ticket, ticket.wrapping_add(1)), asks, &[])?;
+            self.store_entry((to, out), (ticket, ticket.wrapping_add(1)), asks, &[])?;
             // The load of `head` may be late, and bring the answer already: look once more.
             self.base.polled.note_unknown();
         }
@@ -276,7 +281,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
                 self.read_entry(rings, number, inbox)?
             };
             inbox.takes(head.lines().wrapping_add(1));
-            if inbox.untold() >= due(self.base.layout.ring.entries()) {
+            if inbox.untold() >= due(self.base.layout.ring.entries(), head.part) {
                 self.tell_counts(rings, number, inbox);
             }
             if !head.part {
@@ -311,7 +316,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         if head.lines() > 0 {
             self.read_lines(rings, number, inbox, &head)?;
         }
-        inbox.reads(head.lines().wrapping_add(1), head.len > 0);
+        inbox.reads(&head);
         self.deferred.has_read(head.part, head.lines() > 0);
         if inbox.lags() || (head.part && head.len == 0) {
             point!(PLACE "its producer asks, or counts would not say what is placed":
@@ -438,19 +443,12 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
         }
     }
 
-    /// There was nothing to take: what is kept is placed, and half of a ring is told.
-    pub(crate) fn is_idle(&self, rings: Region) {
-        // The rest of what has come in part is as near as the next look, as a rule.
-        if self.deferred.is_coming() {
-            return;
-        }
-        point!(PLACE "a flush waits for it": "mapped.pairs.idle", self.place_kept(Kept::Pieces));
-        let half = self.base.layout.ring.entries().wrapping_shr(1).max(1);
-        let sender = self.sender.get();
-        if let Some(Peer { inbox, .. }) = self.peers.get(sender.index())
-            && inbox.untold() >= half
-        {
-            self.tell_counts(rings, sender.get().into(), inbox);
+    /// There was nothing to take: what is kept is placed, unless more of it may come in the next
+    /// look.
+    pub(crate) fn is_idle(&self) {
+        if !self.deferred.is_coming() {
+            point!(PLACE "a flush waits for it":
+                "mapped.pairs.idle", self.place_kept(Kept::Pieces));
         }
     }
 }

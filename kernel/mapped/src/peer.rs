@@ -10,6 +10,8 @@ use flagpost_loadstore::{
     ring::FIRST,
 };
 
+use crate::line::Head;
+
 /// The most lines of a ring that may be read after the newest data that are not placed: see
 /// [`counts`].
 const MOST_UNPLACED: u32 = (1 << 15) - 1;
@@ -43,6 +45,8 @@ pub(crate) struct Outbox {
     pub(crate) flight: Flight,
     /// Data in lines of their own have left, and the peer was not asked to place them.
     asks: Cell<bool>,
+    /// The last entry was a part: more of its message follows.
+    more: Cell<bool>,
     /// While data are in flight: something of the peer was taken since: see
     /// [`heard`](crate::deferred::heard).
     heard: Cell<bool>,
@@ -55,6 +59,7 @@ impl Outbox {
             credit: Cell::new(FIRST),
             flight: Flight::nothing(),
             asks: Cell::new(false),
+            more: Cell::new(false),
             heard: Cell::new(false),
         }
     }
@@ -76,6 +81,13 @@ impl Outbox {
         let ticket = self.sent.get();
         self.sent.set(ticket.wrapping_add(lines));
         ticket
+    }
+
+    /// This entry leaves. True if it is a part of a message, and neither its first nor its last.
+    pub(crate) fn leaves_between(&self, head: &Head) -> bool {
+        let open = self.more.get();
+        self.more.set(head.leaves_open(open));
+        open && head.part && head.len > 0
     }
 
     /// True if all that was sent was taken, of a ring that this rank sends to itself.
@@ -127,6 +139,8 @@ pub(crate) struct Inbox {
     seen: Cell<u32>,
     /// How many lines of the entry at `seen` were read.
     part: Cell<u8>,
+    /// The entry that was read last is a part: more of its message follows.
+    more: Cell<bool>,
     /// As far as the peer was told that the ring was taken, and what it is told as placed.
     told: Cell<u32>,
     placed: Cell<u32>,
@@ -138,6 +152,7 @@ impl Inbox {
             taken: Cell::new(FIRST),
             seen: Cell::new(FIRST),
             part: Cell::new(0),
+            more: Cell::new(false),
             told: Cell::new(FIRST),
             placed: Cell::new(FIRST),
         }
@@ -151,6 +166,12 @@ impl Inbox {
     /// True if the next entry was read before.
     pub(crate) fn has_read_ahead(&self) -> bool {
         self.taken.get() != self.seen.get()
+    }
+
+    /// True if an entry comes that no bell tells of: the next one was read before, or belongs to a
+    /// message that was read in part.
+    pub(crate) fn is_open(&self) -> bool {
+        self.more.get() || self.has_read_ahead()
     }
 
     /// `lines` were taken.
@@ -168,14 +189,16 @@ impl Inbox {
         self.part.set(lines);
     }
 
-    /// All `lines` of the entry were read. Its `data`, if it has any, are the newest now.
-    pub(crate) fn reads(&self, lines: u32, data: bool) {
-        self.part.set(0);
+    /// All lines of an entry were read. Its data, if it has any, are the newest now.
+    pub(crate) fn reads(&self, head: &Head) {
         let entry = self.seen.get();
-        if data {
+        self.part.set(0);
+        self.more.set(head.leaves_open(self.more.get()));
+        if head.len > 0 {
             self.placed.set(entry);
         }
-        self.seen.set(entry.wrapping_add(lines));
+        self.seen
+            .set(entry.wrapping_add(head.lines()).wrapping_add(1));
     }
 
     /// How many lines were taken that the peer was not told of.

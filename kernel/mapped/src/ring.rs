@@ -6,15 +6,15 @@
 //! |---|---|
 //! | up to 4 | pairs, of 64 lines per rank; 128 for two, if half of the message buffer has room |
 //! | up to 64 | bells, of up to 128 lines per rank, if half of the message buffer has room for 2 |
-//! | | lines per peer: on the SCC 2 lines for each of 48 ranks |
+//! | | lines per peer; if it has not for 4, of three quarters: on the SCC 4 for each of 48 ranks |
 //! | else | a shared ring of 64 lines |
 //!
 //! More ranks than the link has [places](crate::LineMail) for share a ring, too.
 //!
-//! Rings of pairs lie in the message buffer if their lines fill no more than half of it, since a
-//! core polls its own buffer fastest; else in memory. So does a shared ring, if the slots of two
-//! windows have room beside it (on the SCC: up to 378 ranks), and tickets are not taken by native
-//! atomics.
+//! Rings of pairs lie in the message buffer if their lines fill no more than three quarters of it,
+//! since a core polls its own buffer fastest; else in memory. So does a shared ring, if the slots
+//! of two windows have room beside it (on the SCC: up to 378 ranks), and tickets are not taken by
+//! native atomics.
 
 use flagpost_loadstore::ring::{PAIRS, Ring, half, share};
 
@@ -26,6 +26,8 @@ const MOST_LINES: u32 = 128;
 /// Least lines of a pair's ring without bells: a producer loads `head` once in as many puts. And a
 /// rank that waits looks at four words then at most.
 const LEAST: u32 = 16;
+/// Lines with bells that are enough for a short message.
+const ENOUGH: u32 = 4;
 /// Least lines with bells.
 const LEAST_BELLED: u32 = 2;
 
@@ -47,7 +49,11 @@ pub(crate) const fn for_ranks(ranks: u16, buffer: u32, entry: u32) -> Ring {
         return Ring::Pairs { entries: pairs };
     }
     let near = if is_large { MOST_LINES } else { near };
-    let belled = share(near, ranks);
+    let belled = match share(near, ranks) {
+        // Half as much again, where a short message would not fit.
+        LEAST_BELLED..ENOUGH => share(near.saturating_add(near.wrapping_shr(1)), ranks),
+        lines => lines,
+    };
     if belled >= LEAST_BELLED && ranks as usize <= PAIRS {
         return Ring::Bells { entries: belled };
     }
@@ -86,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn more_ranks_have_bells_where_half_of_the_buffer_has_room() {
+    fn more_ranks_have_bells_where_the_buffer_has_room() {
         let bells = |entries| Ring::Bells { entries };
         let shared = Ring::SHARED;
         let expected = [
@@ -98,11 +104,11 @@ mod tests {
             (8, u32::MAX, bells(16)),
             (9, 8 << 10, bells(8)),
             (32, 8 << 10, bells(4)),
-            (48, 8 << 10, bells(2)),
+            (48, 8 << 10, bells(4)),
             (64, 8 << 10, bells(2)),
             (65, 8 << 10, shared),
             (65, u32::MAX, shared),
-            (48, (4 << 10) + 1, bells(2)),
+            (48, (4 << 10) + 1, bells(4)),
             (48, 4 << 10, shared),
         ];
         for (ranks, buffer, ring) in expected {
@@ -113,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_of_pairs_lie_in_half_of_the_message_buffer() {
+    fn rings_of_pairs_lie_in_the_message_buffer() {
         let in_buffer = |ranks, buffer| {
             let ring = for_ranks(ranks, buffer, 32);
             let bells = if let Ring::Bells { .. } = ring {

@@ -13,7 +13,7 @@
 //! | bytes of the ring, two ranks | 1,120 and more | 128 and two lines |
 
 use flagpost_hal::Machine;
-use flagpost_link::{Arrival, Op, Rank, Refusal};
+use flagpost_link::{Arrival, Op, Rank, Refusal, Wants};
 use flagpost_loadstore::{
     Atomics, Base, Mail, Ring, announced::Announced, layout::Parts, mail::Plan, ring::FIRST,
 };
@@ -117,7 +117,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> Mail for SmallMail<M, A, PEE
         self.ring.send(self, to, data, immediate, ENTRY)
     }
 
-    fn take(&self, _: bool) -> Option<Arrival> {
+    fn take(&self, _: Wants) -> Option<Arrival> {
         self.ring.take(&self.base, ENTRY)
     }
 

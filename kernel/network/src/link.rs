@@ -10,7 +10,7 @@ use flagpost_hal::CoreId;
 use flagpost_hal::fabric::Fabric;
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
-    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, Word,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Wants, Width, Word,
 };
 
 use crate::{
@@ -555,7 +555,7 @@ impl<F: Fabric> Telling for Networked<F> {
         Ok(arrived(value).then_some(value))
     }
 
-    fn progress(&self, _: bool) -> Option<Arrival> {
+    fn progress(&self, _: Wants) -> Option<Arrival> {
         self.take()
     }
 }

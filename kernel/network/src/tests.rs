@@ -6,7 +6,9 @@ use core::cell::{Cell, RefCell};
 
 use flagpost_hal::CoreId;
 use flagpost_hal::fabric::{Event, Fabric, SendQueueFull, Watched, Work};
-use flagpost_link::{Access as _, LocalMemory as _, Op, Rank, Refusal, Telling as _, Waiting as _};
+use flagpost_link::{
+    Access as _, LocalMemory as _, Op, Rank, Refusal, Telling as _, Waiting as _, Wants,
+};
 
 use crate::{Networked, control::Said};
 
@@ -185,13 +187,13 @@ fn a_rank_tells_itself_as_often_as_it_has_room() {
         for lap in 0..2 * entries {
             let taken = lap % entries + 1;
             for _ in 0..taken {
-                let told = link.progress(false).unwrap();
+                let told = link.progress(Wants::Any).unwrap();
                 assert_eq!((told.sender, told.immediate), (Some(ME), 7));
             }
             fills(&link, ME, taken);
         }
-        (0..entries).for_each(|_| assert!(link.progress(false).is_some()));
-        assert_eq!(link.progress(false), None);
+        (0..entries).for_each(|_| assert!(link.progress(Wants::Any).is_some()));
+        assert_eq!(link.progress(Wants::Any), None);
         // Nobody else has had its room.
         PEERS.into_iter().for_each(|to| fills(&link, to, entries));
     }
@@ -214,7 +216,7 @@ fn credits_come_back_to_each_peer() {
                     script.hear(from, Said::User(5));
                 }
             }
-            while let Some(told) = link.progress(false) {
+            while let Some(told) = link.progress(Wants::Any) {
                 let nth = PEERS.iter().position(|peer| Some(*peer) == told.sender);
                 taken[nth.unwrap()] += 1;
             }

@@ -315,7 +315,8 @@ impl<L: Link> Request<'_, L> {
         while point!(ROOM "what is taken from the link must be kept":
             "notify.probe.room", !world.queue.has_no_spare(); else true)
         {
-            let Some(immediate) = world.next_notification(Some(self.wanted)) else {
+            let Some(immediate) = world.next_notification(Some(self.wanted), self.asks_for())
+            else {
                 return Ok(None);
             };
             world.queue.push(immediate);

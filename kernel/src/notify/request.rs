@@ -11,7 +11,7 @@
 
 use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Link, Rank};
+use flagpost_link::{Link, Rank, Wants};
 
 use super::{Tag, fast};
 use crate::{
@@ -251,7 +251,7 @@ impl<'r, L: Link> Request<'r, L> {
         if !self.is_started() {
             return Err(Error::RequestInactive);
         }
-        let world = self.world;
+        let (world, wants) = (self.world, self.asks_for());
         order!("G1: a core may fetch lines ahead before the match": "notify.test.match<refresh",
             {
                 point!(ORDER "G2: what has arrived earlier comes first":
@@ -262,7 +262,7 @@ impl<'r, L: Link> Request<'r, L> {
                         let capacity = world.queue.capacity();
                         return Err(Error::QueueFull { capacity });
                     }
-                    let Some(immediate) = world.next_notification(Some(self.wanted)) else {
+                    let Some(immediate) = world.next_notification(Some(self.wanted), wants) else {
                         return Ok(None);
                     };
                     if !self.takes(immediate) {
@@ -399,8 +399,13 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// Whose they are; none if anybody's.
     fn source(&self) -> Option<Rank> {
-        (self.start & ANY_SOURCE == 0)
-            .then(|| self.world.limits.unpack(self.wanted & !STARTED).source)
+        (self.start & ANY_SOURCE == 0).then(|| self.world.status(self.wanted & !STARTED).source)
+    }
+
+    /// Whose it asks the link for.
+    #[inline]
+    pub(super) fn asks_for(&self) -> Wants {
+        self.source().map_or(Wants::Any, Wants::Of)
     }
 
     /// The world that made it.
@@ -529,8 +534,8 @@ impl<'s, 'r: 's, L: Link> Complete<'s, L> for Request<'r, L> {
         self.missing(self.left())
     }
 
-    fn has_tag(&self) -> bool {
-        true
+    fn wants(&self) -> Option<Wants> {
+        Some(self.asks_for())
     }
 
     fn offer(&mut self, immediate: u32) -> bool {

@@ -4,7 +4,7 @@
 
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Full, Given, Gone, Heap, Key, Link, LocalMemory, Op, Place, Rank,
-    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Width, Word,
+    Refusal, Slot, Slots, Step, Telling, Time, Waiting, Wants, Width, Word,
 };
 
 use super::{Part, SCRATCH, SLOTS, slots};
@@ -311,9 +311,13 @@ impl<L: Link> Telling for PartLink<'_, L> {
         self.said(self.outer().watch(self.part.share, at, arrived, op))
     }
 
-    fn progress(&self, aside: bool) -> Option<Arrival> {
+    fn progress(&self, wants: Wants) -> Option<Arrival> {
+        let outer = |rank| self.part.outer(rank).map_or(Wants::Any, Wants::Of);
         self.take().or_else(|| {
-            self.part.world.take_all(aside);
+            self.part.world.take_all(match wants {
+                Wants::Of(rank) => outer(rank),
+                others => others,
+            });
             self.take()
         })
     }

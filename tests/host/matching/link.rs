@@ -1,11 +1,11 @@
 //! A link that writes down what it gave its rank from the queue of immediates, and when it had
 //! nothing.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use flagpost_link::{
     Access, Amo, Arrival, Fast, Given, Key, Link, LocalMemory, Op, Place, Rank, Refusal, Slot,
-    Slots, Step, Telling, Time, Waiting, Width, Word,
+    Slots, Step, Telling, Time, Waiting, Wants, Width, Word,
 };
 
 /// Answers of [`Telling::progress`](flagpost_link::Telling::progress), in order.
@@ -15,6 +15,8 @@ pub(crate) type Log = RefCell<Vec<Option<u32>>>;
 pub(crate) struct Recorded<'l, L> {
     pub(crate) link: L,
     pub(crate) log: &'l Log,
+    /// Whose notification was asked for last.
+    pub(crate) asked: Cell<Wants>,
 }
 
 impl<L: Link> Link for Recorded<'_, L> {
@@ -159,10 +161,16 @@ impl<L: Link> Telling for Recorded<'_, L> {
         self.link.watch(key, offset, arrived, op)
     }
 
-    fn progress(&self, aside: bool) -> Option<Arrival> {
-        let arrival = self.link.progress(aside);
+    fn progress(&self, wants: Wants) -> Option<Arrival> {
+        let arrival = self.link.progress(wants);
         let immediate = arrival.map(|arrival| arrival.immediate);
-        self.log.borrow_mut().push(immediate);
+        let mut log = self.log.borrow_mut();
+        // Where several are waited for, one after the other is asked for: the last answer counts.
+        let others = self.asked.replace(wants) != wants;
+        if others && log.last() == Some(&None) {
+            log.pop();
+        }
+        log.push(immediate);
         arrival
     }
 

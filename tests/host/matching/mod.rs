@@ -14,7 +14,7 @@ mod link;
 mod model;
 mod program;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -22,6 +22,7 @@ use flagpost::{
     Budget, Config as WorldConfig, EpochSlots, Error, Link, Model as Memory, Rank, Request,
     Session, Source, Status, Tag, TagFilter, Unfinished, Window, World, test_any,
 };
+use flagpost_link::Wants;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Profile, Schedule, Sim, SimCore};
 
@@ -292,7 +293,11 @@ fn receive<'w, L: Link>(
 fn run(program: &Program, core: SimCore, arrived: &RefCell<Vec<Note>>) -> Result<(), Error> {
     let log = Log::default();
     let link = Mapped::start_with_ring(core, Session::FIRST, Some(program.ring))?;
-    let link = Recorded { link, log: &log };
+    let link = Recorded {
+        link,
+        log: &log,
+        asked: Cell::new(Wants::Other),
+    };
     let config = WorldConfig {
         unexpected: program.unexpected,
     };

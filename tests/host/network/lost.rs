@@ -5,7 +5,8 @@ use flagpost::{
 };
 use flagpost_explore::Mock;
 use flagpost_link::{
-    Access as _, Amo, LocalMemory as _, Op, Place, Refusal, Telling as _, Waiting as _, Width,
+    Access as _, Amo, LocalMemory as _, Op, Place, Refusal, Telling as _, Waiting as _, Wants,
+    Width,
 };
 use flagpost_network::Networked;
 use flagpost_sim::Wire;
@@ -364,7 +365,7 @@ fn what_a_lost_peer_did_before_counts_for_who_only_looks() {
         seen.holds.set(Some(LOST));
         window.put_notify(LOST, 0, &[], Tag(1))?;
         while seen.held.borrow().is_empty() {
-            assert_eq!(link.progress(false), None);
+            assert_eq!(link.progress(Wants::Any), None);
             link.relax();
         }
         seen.lost.set(Some((LOST, 1)));
@@ -443,7 +444,7 @@ fn last_post(world: &World<'_, Networked<Tap>>, seen: &Seen, looks: u32) -> Resu
     seen.holds.set(Some(LOST));
     window.put_notify(LOST, 0, &[], Tag(1))?;
     while seen.held.borrow().is_empty() {
-        assert_eq!(link.progress(false), None);
+        assert_eq!(link.progress(Wants::Any), None);
         link.relax();
     }
     seen.lost.set(Some((LOST, looks)));

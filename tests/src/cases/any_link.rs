@@ -3,7 +3,7 @@
 //! Where a link answers later, every call is repeated with the same [`Op`] until it has answered.
 
 use flagpost::{Link, World};
-use flagpost_link::{Amo, Op, Place, Rank, Slot, Slots, Width};
+use flagpost_link::{Amo, Op, Place, Rank, Slot, Slots, Wants, Width};
 
 use super::insist;
 use crate::{Failure, context::check};
@@ -91,7 +91,7 @@ pub(super) fn answered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         })
     };
     let hear = |immediate| {
-        while link.progress(false).map(|arrival| arrival.immediate) != Some(immediate) {
+        while link.progress(Wants::Any).map(|arrival| arrival.immediate) != Some(immediate) {
             link.relax();
         }
     };

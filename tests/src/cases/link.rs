@@ -4,11 +4,11 @@
 //! The kernel sleeps between two looks and takes locks for other reasons. Here the waiting rank
 //! only looks, so that whatever a look promises is up to it alone.
 
-use flagpost::{Link as _, Rank, VectorLink};
+use flagpost::{Link as _, Rank, VectorLink, World};
 use flagpost_hal::{Relax, Topology};
 use flagpost_link::{
     Access as _, Amo, Key, LocalMemory as _, Op, Place, Refusal, Slot, Telling as _, Waiting as _,
-    Width,
+    Wants, Width,
 };
 
 use super::join;
@@ -188,11 +188,37 @@ pub(super) fn immediate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Res
             link.put_immediate(FIRST, (at.data, 0), &[], round, true, &Op::new())
         },
         told: |link, _, round| {
-            Ok(link.progress(false).map(|arrival| arrival.immediate) == Some(round))
+            Ok(link.progress(Wants::Any).map(|arrival| arrival.immediate) == Some(round))
         },
         forget: |_, _| Ok(()),
     };
     announced(context, announcement)
+}
+
+/// A ring that is full has room for one entry more with each that its owner takes, once the owner
+/// has attended.
+pub(super) fn room<L: flagpost::Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const MOST: usize = 1 << 16;
+    let (link, me, op) = (world.link(), world.rank(), Op::new());
+    let key = link.allocate(8, Place::Symmetric)?;
+    let has_room = || match link.put_immediate(me, (key, 0), &[], 5, true, &op) {
+        Err(Refusal::Full(_)) => Ok(false),
+        told => told.map(|()| true),
+    };
+    let mut sent = 0;
+    while sent < MOST && has_room()? {
+        sent += 1;
+    }
+    for _ in 0..3 {
+        let taken = (0..10).find_map(|_| link.progress(Wants::Any));
+        check("taken", taken.is_some(), true)?;
+        link.attend();
+        check("room for one more", has_room()?, true)?;
+        check("and for no other", has_room()?, false)?;
+    }
+    while link.progress(Wants::Any).is_some() {}
+    world.barrier()?;
+    Ok(())
 }
 
 /// A cell.

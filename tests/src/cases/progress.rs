@@ -221,3 +221,36 @@ pub(super) fn peer<L: Link>(
 ) -> Result<u32, Failure> {
     Ok(window.peer(ONE)?.get(0)?)
 }
+
+/// A rank that waits for the notification of one rank lets the long data of another one through,
+/// without which that notification does not come.
+pub(super) fn through<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    const LONG: usize = 600;
+    const TWO: Rank = Rank::new(2);
+    static DATA: [u32; LONG] = [7; LONG];
+    let window = world.allocate::<u32>(LONG)?;
+    match world.rank() {
+        ZERO => {
+            let told = window.expect(0..0, Tag(1))?.from(ONE)?;
+            for mut told in [told, window.expect(0..LONG, Tag(2))?] {
+                told.start()?;
+                told.wait()?;
+            }
+            let mut found = (0..LONG).map(|index| window.local().get(index));
+            check("what came", found.all(|word| word == Ok(7)), true)?;
+        }
+        ONE => {
+            let mut told = window.expect(0..0, Tag(1))?.from(TWO)?;
+            told.start()?;
+            told.wait()?;
+            window.notify(ZERO, Tag(1))?;
+        }
+        TWO => {
+            window.put_notify(ZERO, 0, &DATA, Tag(2))?;
+            window.notify(ONE, Tag(1))?;
+        }
+        _ => {}
+    }
+    world.barrier()?;
+    Ok(())
+}

@@ -2,7 +2,9 @@
 
 use flagpost::{Error, Link, Rank, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
-use flagpost_link::{Access as _, LocalMemory as _, Op, Refusal, Slot, Telling as _, Waiting as _};
+use flagpost_link::{
+    Access as _, LocalMemory as _, Op, Refusal, Slot, Telling as _, Waiting as _, Wants,
+};
 
 use super::{insist, join, join_as, other, timeout};
 use crate::{Context, Failure, MachinePlatform, Ring, context::check};
@@ -184,7 +186,7 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
         }
         for _ in 1..link.size() {
             sum += loop {
-                match link.progress(false).map(|arrival| arrival.immediate) {
+                match link.progress(Wants::Any).map(|arrival| arrival.immediate) {
                     Some(immediate) => break immediate,
                     None => link.relax(),
                 }

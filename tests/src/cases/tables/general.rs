@@ -79,6 +79,7 @@ impl<P: MachinePlatform> Machines<P> {
         case("link.completion", 2, ANY, link::completion),
         case("link.signal", 2, ANY, link::signal),
         case("link.immediate", 2, ANY, link::immediate),
+        case("link.room", 1, MANY, |c| link::room(&join(c)?)),
         case("pscw.vector.looks_full_ring", 2, ANY, |c| {
             pscw_timeout::looks_full_ring::<_, MatchVector<'_>>(&join(c)?, ())
         }),

@@ -98,6 +98,9 @@ impl<P: Platform> Links<P> {
         case("progress.refused", 2, MANY, |c| {
             progress::refused(&join(c)?)
         }),
+        case("progress.long_through", 3, MANY, |c| {
+            progress::through(&join(c)?)
+        }),
         case("progress.flushed_while_taken", 2, MANY, |c| {
             progress::flushed_while_taken(&join(c)?)
         }),
