@@ -86,6 +86,9 @@ pub enum Variant {
     Fence,
     /// Send and receive over message buffers
     TwoSided,
+    /// Send and receive with the share of the buffers that each of all pairs has
+    #[value(name = "share")]
+    TwoSidedShare,
     /// A store, and polls of its two ends: the lower bound
     Bare,
     /// Notified gets, by turns
@@ -104,6 +107,7 @@ impl Variant {
             Self::Pscw => "pscw",
             Self::Fence => "fence",
             Self::TwoSided => "two-sided",
+            Self::TwoSidedShare => "share",
             Self::Bare => "bare",
             Self::NotifiedGet => "notified-get",
             Self::PscwGet => "pscw-get",
@@ -205,8 +209,13 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
             work: setup.work,
         };
         match setup.variant {
-            Variant::TwoSided | Variant::Bare if rounds.core.core().get() > 1 => Ok(()),
-            Variant::TwoSided => rounds.two_sided(),
+            Variant::TwoSided | Variant::TwoSidedShare | Variant::Bare
+                if rounds.core.core().get() > 1 =>
+            {
+                Ok(())
+            }
+            Variant::TwoSided => rounds.two_sided(Shape::PAIR),
+            Variant::TwoSidedShare => rounds.two_sided(Shape::share(cores, BUFFER as usize)),
             Variant::Bare => rounds.bare(),
             variant => rounds.in_world(variant),
         }
@@ -347,10 +356,10 @@ impl Rounds {
     }
 
     /// Between cores 0 and 1.
-    fn two_sided(&self) -> Result<(), Failure> {
+    fn two_sided(&self, shape: Shape) -> Result<(), Failure> {
         let core = &self.core;
         let peer = CoreId::new(1 - core.core().get());
-        let channel = Channel::open(core, peer, Shape::PAIR, [0, 0]);
+        let channel = Channel::open(core, peer, shape, [0, 0]);
         let buffer = Region::memory(core.core()).at(0);
         self.run(
             |data| {

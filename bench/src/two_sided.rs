@@ -78,6 +78,19 @@ impl Shape {
     /// A few lines, for short messages to each of many peers.
     pub const LINES: Self = Self { cells: 4, lines: 1 };
 
+    /// The ring that each of `cores` has with each other one, if they share buffers of `bytes`.
+    pub fn share(cores: u16, bytes: usize) -> Self {
+        let lines = bytes / LINE / usize::from(cores);
+        let cells = lines
+            .saturating_sub(1)
+            .checked_ilog2()
+            .map_or(1, |log| 1 << log);
+        Self {
+            cells: cells.min(32),
+            lines: 1,
+        }
+    }
+
     /// Bytes of an area.
     pub const fn bytes(self) -> usize {
         (1 + self.cells as usize * self.lines as usize) * LINE

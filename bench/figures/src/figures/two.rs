@@ -17,6 +17,7 @@ const fn look(variant: Variant) -> (Kind, &'static str) {
         Variant::PscwGet => (Kind::Pscw, "PSCW, get"),
         Variant::Fence => (Kind::Fence, "fence, put"),
         Variant::TwoSided => (Kind::Messages, "send and receive"),
+        Variant::TwoSidedShare => (Kind::Third, "the same in shared buffers"),
         Variant::Bare => (Kind::Bare, "bare store and poll"),
     }
 }
