@@ -158,12 +158,9 @@ type Paper<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The figure as a file.
 pub(crate) fn draw(figure: &Figure) -> Result<String> {
-    let title = wrapped(&figure.title, 66);
-    let notes: Vec<String> = figure
-        .notes
-        .iter()
-        .flat_map(|note| wrapped(note, 108))
-        .collect();
+    let title = wrapped(&figure.title, 62);
+    let notes = figure.notes.iter().flat_map(|note| wrapped(note, 108));
+    let notes: Vec<String> = notes.collect();
     let top = 12 + TITLE_LINE * title.len() as i32 + 26;
     let bottom = top + PLOT;
     let below = bottom + 44 + LINE * (notes.len() as i32 + 1) + 8;
@@ -393,8 +390,7 @@ fn wrapped(text: &str, most: usize) -> Vec<String> {
     for word in text.split_whitespace() {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
-                line.push(' ');
-                line.push_str(word);
+                *line += &format!(" {word}");
             }
             _ => lines.push(word.to_owned()),
         }
