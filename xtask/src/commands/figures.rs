@@ -1,14 +1,12 @@
 //! `cargo xtask figures`: builds what draws them, optimized, and hands everything over.
 
 use std::ffi::OsString;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
 
+use super::bench::hand_over;
 use crate::console::Console;
-use crate::error::refused;
-use crate::{children, compiling, paths};
 
 /// Draw docs/figures anew, all or some, from the simulator; or compare: --check
 ///
@@ -25,23 +23,8 @@ pub(crate) struct Arguments {
     arguments: Vec<OsString>,
 }
 
-const PROGRAM: &str = "flagpost-figures";
-const PROFILE: &str = "explore";
-
 /// Runs the command; `false` if a figure differs.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
-    console.step(format!("building {PROGRAM}"));
-    let words = ["build", "--quiet", "--profile", PROFILE, "--package"];
-    if !compiling::cargo(words.into_iter().chain([PROGRAM]))? {
-        bail!("{PROGRAM} does not build");
-    }
-    console.clear();
-    let program = paths::target().join(PROFILE).join(PROGRAM);
-    let status = children::status(Command::new(&program).args(&arguments.arguments))
-        .with_context(|| format!("cannot run {}", program.display()))?;
-    match status.code() {
-        // It has said what is wrong.
-        Some(2) => Err(refused()),
-        code => Ok(code == Some(0)),
-    }
+    const NAME: [&str; 1] = ["flagpost-figures"];
+    hand_over(console, "explore", &NAME, &NAME, &arguments.arguments)
 }
