@@ -1,10 +1,15 @@
 //! The chip of the benchmarks. `bench/apps` has this file, too: it builds quickly, without the
 //! crates of exploration.
 
-use flagpost_sim::{Config, Latencies, Oracles, Schedule};
+use flagpost_sim::{Config, Controllers, Latencies, Oracles, Schedule};
 
 /// Bytes of a core's message buffer.
 pub const BUFFER: u32 = 8 << 10;
+
+/// Memory controllers: the SCC's four, and on larger chips as many per core, up to 32.
+fn controllers(cores: u16) -> u16 {
+    (cores / 12).clamp(4, 32)
+}
 
 /// An SCC of so many cores with so many bytes of memory each: message buffers of 8 KiB, full lines
 /// that are one packet, virtual time.
@@ -15,6 +20,7 @@ pub fn scc(cores: u16, memory_size: u32, latencies: Latencies) -> Config {
         buffer_size: BUFFER,
         latencies,
         publish: 32,
+        controllers: Some(Controllers::Edges(controllers(cores))),
         schedule: Schedule::Timed,
         oracles: Oracles::ALL,
         max_steps: u64::MAX,

@@ -13,7 +13,7 @@ use crate::{Failure, processor_time};
 
 /// Bytes of shared memory of a core in a world of so many: the link's fixed part, and a line or two
 /// per rank.
-fn memory(cores: u16) -> u32 {
+pub fn memory(cores: u16) -> u32 {
     let bytes = (8 << 10) + 64 * u32::from(cores);
     bytes.next_multiple_of(32)
 }
@@ -41,7 +41,7 @@ pub fn measure(
     oracles: Oracles,
 ) -> Result<Measured, Box<Report>> {
     let start = processor_time();
-    let report = run(cores, epochs, latencies, oracles);
+    let report = run(chip(cores, latencies, oracles), epochs);
     let time = processor_time().saturating_sub(start);
     match report.is_done() {
         true => Ok(Measured { report, time }),
@@ -49,9 +49,9 @@ pub fn measure(
     }
 }
 
-/// Runs so many epochs on so many cores.
-pub fn run(cores: u16, epochs: u64, latencies: Latencies, oracles: Oracles) -> Report {
-    let config = Config {
+/// A chip of so many cores with small message buffers.
+pub fn chip(cores: u16, latencies: Latencies, oracles: Oracles) -> Config {
+    Config {
         cores,
         memory_size: memory(cores),
         latencies,
@@ -59,8 +59,12 @@ pub fn run(cores: u16, epochs: u64, latencies: Latencies, oracles: Oracles) -> R
         schedule: Schedule::Timed,
         max_steps: u64::MAX,
         ..Config::default()
-    };
-    Sim::new(config).run(|core| program(core, epochs))
+    }
+}
+
+/// Runs so many epochs on all cores of a chip.
+pub fn run(chip: Config, epochs: u64) -> Report {
+    Sim::new(chip).run(|core| program(core, epochs))
 }
 
 fn program(core: SimCore, epochs: u64) -> Result<(), Failure> {

@@ -60,7 +60,7 @@ fn slots_are_four_times_faster() {
 #[test]
 fn six_neighbours_are_flat() {
     use Strategy::{EpochSlots, MatchVector, MatchingList};
-    let worlds = [[24, 48], [96, 256], [512, 1024]];
+    let worlds = [[24, 48], [96, 512], [768, 1024]];
     for (strategy, alike, all) in [
         (EpochSlots, 1, 1),
         (MatchVector, 1, 9),

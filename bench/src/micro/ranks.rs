@@ -1,7 +1,7 @@
 //! Experiments among many ranks, and with queued notifications.
 
 use flagpost::{Rank, Rma as _, Tag};
-use flagpost_sim::{Latencies, Oracles, Report};
+use flagpost_sim::{Config, Latencies, Oracles, Report};
 
 use super::{ONE, Row, TIMES, Timer, chip, in_world};
 use crate::{Failure, cross, ring as rings};
@@ -22,7 +22,9 @@ pub fn ring(ranks: u64) -> Result<Row, Box<Report>> {
     const WARM: u64 = 3;
     const EPOCHS: u64 = 10;
     let end = |epochs| {
-        let report = rings::run(ranks as u16, epochs, Latencies::SccEas, Oracles::NONE);
+        let (cores, oracles) = (ranks as u16, Oracles::NONE);
+        let scc = crate::scc(cores, rings::memory(cores), Latencies::SccEas);
+        let report = rings::run(Config { oracles, ..scc }, epochs);
         match report.is_done() {
             true => Ok(report.cycles.iter().copied().max().unwrap_or(0)),
             false => Err(Box::new(report)),

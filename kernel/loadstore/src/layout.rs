@@ -18,8 +18,8 @@ pub(crate) const SCRATCH_PER_RANK: u32 = 32;
 /// Bytes that one update may change: one hold of the lock, one line on most machines.
 pub(crate) const UPDATE: usize = 32;
 
-/// Bytes that the slots of two windows take for each rank.
-const SLOTS_OF_WINDOWS: u32 = 16;
+/// Bytes that the slots of a window take for each rank.
+const SLOTS_OF_WINDOW: u32 = 8;
 
 /// The memory that a mail's rings take.
 #[derive(Copy, Clone, Debug)]
@@ -79,7 +79,7 @@ impl Layout {
         let others = if ring.of_pairs() {
             0
         } else {
-            SLOTS_OF_WINDOWS.saturating_mul(ranks as u32)
+            SLOTS_OF_WINDOW.saturating_mul(ranks as u32)
         };
         let in_buffer =
             bytes_of_entries <= three_quarters(buffer) && bytes.saturating_add(others) <= buffer;

@@ -13,7 +13,7 @@
 //!
 //! Rings of pairs lie in the message buffer if their lines fill no more than three quarters of it,
 //! since a core polls its own buffer fastest; else in memory. So does a shared ring, if the slots
-//! of two windows have room beside it (on the SCC: up to 378 ranks), and tickets are not taken by
+//! of a window have room beside it (on the SCC: up to 760 ranks), and tickets are not taken by
 //! native atomics.
 
 use flagpost_loadstore::ring::{PAIRS, Ring, half, share};
@@ -136,7 +136,7 @@ mod tests {
         };
         assert!(in_buffer(2, 8 << 10) && in_buffer(4, 4 << 10));
         assert!(in_buffer(5, 8 << 10) && in_buffer(64, 8 << 10) && in_buffer(8, 1 << 10));
-        assert!(in_buffer(65, 8 << 10) && in_buffer(379, 8 << 10));
-        assert!(!in_buffer(4, 2 << 10) && !in_buffer(381, 8 << 10) && !in_buffer(1, 0));
+        assert!(in_buffer(65, 8 << 10) && in_buffer(760, 8 << 10));
+        assert!(!in_buffer(4, 2 << 10) && !in_buffer(761, 8 << 10) && !in_buffer(1, 0));
     }
 }

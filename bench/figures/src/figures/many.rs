@@ -29,15 +29,27 @@ pub(super) fn tree() -> Plan {
             let (notified, messages) = values.split_at(CORES.len());
             let ys = |values: &[Vec<f64>]| points(&xs, values.iter().map(|cycles| cycles[0]));
             Figure {
-                title: format!("A tree of 48 cores: {} cycles notified, {} by messages", number(notified[2][0]), number(messages[2][0])),
+                title: format!(
+                    "A tree of 48 cores: {} cycles notified, {} by messages",
+                    number(notified[2][0]),
+                    number(messages[2][0])
+                ),
                 x: Axis::log("cores of the chip").marked(xs.clone()),
                 y: Axis::log("core cycles until core 0 has the sum"),
                 curves: vec![
-                    Curve::line(Kind::Notified, "notified, one counting request", ys(notified)),
+                    Curve::line(
+                        Kind::Notified,
+                        "notified, one counting request",
+                        ys(notified),
+                    ),
                     Curve::line(Kind::Messages, "send and receive", ys(messages)),
                 ],
                 published: Vec::new(),
-                notes: vec!["Simulated SCC and larger chips of its kind; 16 children each, 8 bytes. As [NA] Fig. 4c, whose values are not in the text.".to_owned()],
+                notes: vec![
+                    LARGER.to_owned(),
+                    "16 children each, 8 bytes. As [NA] Fig. 4c, whose values are not in the text."
+                        .to_owned(),
+                ],
                 command: "cargo xtask bench tree --cores 17,32,48,96,256,512,1024".to_owned(),
                 listed: false,
             }
@@ -46,7 +58,7 @@ pub(super) fn tree() -> Plan {
 }
 
 /// A note of many figures.
-const LARGER: &str = "Simulated SCC; above 48 cores, larger chips of its kind.";
+const LARGER: &str = "Simulated SCC; above 48 cores, larger chips of its kind, with as many memory controllers per core.";
 
 /// A curve over ranks of the one value that each has.
 fn over(kind: Kind, label: &str, ranks: &[u16], values: &[Vec<f64>]) -> Curve {
