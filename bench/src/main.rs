@@ -181,6 +181,12 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     }
+    if let Commands::Micro(arguments) = &cli.command
+        && let Err(why) = arguments.check()
+    {
+        say(&format!("error: {why} (see cargo xtask bench --help)"));
+        return ExitCode::from(2);
+    }
     let result = match cli.command {
         Commands::Pscw(arguments) => run_pscw(&arguments),
         Commands::Pingpong(arguments) => arguments.run(),

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use flagpost_common::{Dice, Line};
-use flagpost_model::{Costs, ROUNDS, Scheme, rounds};
+use flagpost_model::{Costs, STEPS, Scheme, steps};
 use flagpost_sim::Report;
 
 use crate::{cross, micro, ops};
@@ -76,12 +76,12 @@ const FITS: [Fit; 23] = [
     fit("wait", "epochs", "wait", "1.8 us"),
     fit("epoch", "epochs", "epoch", "2.5 us + 0.7 us k"),
     fit("lock_exclusive", "locks", "exclusive", "5.4 us"),
-    fit("its unlock", "locks", "its unlock", "0.4 us"),
+    fit("unlock_exclusive", "locks", "unlock_exclusive", "0.4 us"),
     fit("lock_shared", "locks", "shared", "2.7 us"),
-    fit("its unlock", "locks", "unlock", "0.4 us"),
+    fit("unlock_shared", "locks", "unlock_shared", "0.4 us"),
     fit("lock_queued", "locks", "queued", "-"),
     fit("lock_all", "locks", "lock_all", "2.7 us"),
-    fit("its unlock", "locks", "unlock_all", "0.4 us"),
+    fit("unlock_all", "locks", "unlock_all", "0.4 us"),
     fit("flush", "locks", "flush", "76 ns"),
     fit("sync", "locks", "sync", "17 ns"),
 ];
@@ -135,7 +135,7 @@ fn points(made: &Made, experiment: &str, variant: &str) -> Vec<(f64, f64)> {
     let point = |((_, at), row): (&(&str, u64), &micro::Row)| {
         let cost = row.iter().find(|(known, _)| *known == variant)?.1;
         let x = match experiment {
-            "fence" => rounds(*at as u16).into(),
+            "fence" => (*at as f64).log2().ceil(),
             _ => *at as f64,
         };
         Some((x, cost as f64))
@@ -177,26 +177,29 @@ fn log_gp(made: &Made) -> Result<Vec<Model>, Box<Report>> {
     ])
 }
 
-/// The costs that the rule compares, fitted: of a fence the means of worlds with as many rounds.
+/// The costs that the rule compares, fitted: of a fence the means of worlds with as many half
+/// rounds.
 ///
 /// # Errors
 /// The account of a run that failed.
 pub fn costs() -> Result<Costs, Box<Report>> {
     const NEIGHBOURS: [u16; 7] = [1, 2, 4, 8, 16, 32, 47];
-    let (mut sums, mut counts) = ([0_u64; ROUNDS], [0_u64; ROUNDS]);
+    let (mut sums, mut counts) = ([0_u64; STEPS], [0_u64; STEPS]);
     for &ranks in micro::FENCES {
-        let round = usize::from(rounds(ranks as u16)) - 1;
-        sums[round] += cross::fence(ranks as u16)?;
-        counts[round] += 1;
+        let step = usize::from(steps(ranks as u16)) - 1;
+        sums[step] += cross::fence(ranks as u16)?;
+        counts[step] += 1;
     }
     let mut epochs = Vec::new();
-    for k in NEIGHBOURS {
-        let cycles = cross::epoch(cross::CORES_MAX, k)?;
-        epochs.push((f64::from(k), cycles as f64));
+    for ranks in [cross::CORES_MAX / 2, cross::CORES_MAX] {
+        for k in NEIGHBOURS.into_iter().filter(|&k| k < ranks) {
+            let cycles = cross::epoch(ranks, k)?;
+            epochs.push((f64::from(k), cycles as f64));
+        }
     }
     let epoch = Line::fit(&epochs);
     Ok(Costs {
-        fence: std::array::from_fn(|round| (sums[round] / counts[round].max(1)) as u32),
+        fence: std::array::from_fn(|step| (sums[step] / counts[step].max(1)) as u32),
         epoch: flagpost_model::Line {
             base: epoch.base.round() as i32,
             slope: epoch.slope.round() as i32,
@@ -227,17 +230,25 @@ pub fn check(
     tell: &dyn Fn(u64, u64),
 ) -> Result<Check, Box<Report>> {
     let mut dice = Dice::new(seed);
-    let mut fences = BTreeMap::new();
+    let mut known = BTreeMap::new();
     let mut found = Check::default();
     for pair in 0..pairs {
         tell(pair.into(), pairs.into());
         let ranks = 2 + dice.below(usize::from(cross::CORES_MAX) - 1) as u16;
         let neighbours = 1 + dice.below(usize::from(ranks) - 1) as u16;
-        let fence = match fences.get(&ranks) {
-            Some(&known) => known,
-            None => *fences.entry(ranks).or_insert(cross::fence(ranks)?),
-        };
-        let epoch = cross::epoch(ranks, neighbours)?;
+        // The fence stands as an epoch with nobody.
+        let [fence, epoch] = [0, neighbours].map(|k| match known.get(&(ranks, k)) {
+            Some(&cycles) => Ok(cycles),
+            None => {
+                let cycles = match k {
+                    0 => cross::fence(ranks)?,
+                    k => cross::epoch(ranks, k)?,
+                };
+                known.insert((ranks, k), cycles);
+                Ok::<u64, Box<Report>>(cycles)
+            }
+        });
+        let (fence, epoch) = (fence?, epoch?);
         let (picked, other) = match costs.faster(ranks, neighbours) {
             Scheme::Fence => (fence, epoch),
             Scheme::Pscw => (epoch, fence),
@@ -257,6 +268,18 @@ pub fn check(
 mod tests {
     use super::*;
 
+    /// `--compare` finds a model by its call.
+    #[test]
+    fn no_two_models_have_a_name() {
+        for (number, fit) in (0..).zip(&FITS) {
+            assert!(
+                FITS[..number].iter().all(|other| other.call != fit.call),
+                "{}",
+                fit.call
+            );
+        }
+    }
+
     /// What programs are given is what `bench model` fits; and it is right nearly always.
     #[test]
     fn the_rule_is_what_is_fitted_and_picks_the_faster_one() {
@@ -266,7 +289,7 @@ mod tests {
         assert!(found.pairs == 20 && found.right >= 18, "{found:?}");
         // A fence that costs too much is never picked.
         let wrong = Costs {
-            fence: [u32::MAX; ROUNDS],
+            fence: [u32::MAX; STEPS],
             ..fitted
         };
         let found = check(&wrong, 20, 7, &|_, _| ()).unwrap_or_else(|why| panic!("{why}"));

@@ -26,12 +26,22 @@ pub(crate) struct Micro {
 }
 
 impl Micro {
+    fn chosen(&self) -> impl Iterator<Item = &'static Experiment> {
+        let name = self.name.as_deref();
+        ALL.iter()
+            .filter(move |experiment| name.is_none_or(|name| name == experiment.name))
+    }
+
+    /// `Ok` if the experiment takes these arguments.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut all = self
+            .chosen()
+            .flat_map(|experiment| self.at.iter().map(move |&at| experiment.check(at)));
+        all.find(Result::is_err).unwrap_or(Ok(()))
+    }
+
     pub(crate) fn run(&self) -> Result<(), Box<Report>> {
-        let named = |experiment: &Experiment| {
-            let name = self.name.as_deref();
-            name.is_none_or(|name| name == experiment.name)
-        };
-        for experiment in ALL.iter().filter(|experiment| named(experiment)) {
+        for experiment in self.chosen() {
             self.print(experiment)?;
         }
         Ok(())

@@ -57,7 +57,7 @@ impl Models {
         if !self.json {
             let costs = costs()?;
             out(&format!(
-                "an epoch with k neighbours: {} + {} k; a fence of 1 round, 2, ..: {:?}",
+                "an epoch with k neighbours: {} + {} k; a fence of up to 2 ranks, 3, 4, 6, 8, 12, ..: {:?}",
                 costs.epoch.base, costs.epoch.slope, costs.fence
             ));
         }

@@ -284,12 +284,20 @@ pub fn rate(bytes: u64) -> Result<Row, Box<Report>> {
         timer.time("notified", || {
             (0..MANY).try_for_each(|_| window.put_notify(ONE, 0, &data, TAG))
         })?;
-        let lock = window.lock_shared(ONE)?;
+        let (lock, last) = (window.lock_shared(ONE)?, vec![8; len]);
+        lock.flush(ONE)?; // a put may overtake the data of notifications before it
         timer.time("put", || {
-            (0..MANY).try_for_each(|_| lock.put(ONE, 0, &data))
+            (0..MANY).try_for_each(|_| lock.put(ONE, 0, &last))
         })?;
         lock.flush(ONE)?;
-        Ok(lock.unlock()?)
+        let mut found = vec![0; len];
+        lock.get(ONE, 0, &mut found)?;
+        lock.unlock()?;
+        if found == last {
+            Ok(())
+        } else {
+            Err(Failure::Data)
+        }
     })?;
     row.extend(simulate(2, 8 * len, |core, timer| {
         let (end, data) = (End::open(core), vec![7; 8 * len]);

@@ -2,8 +2,8 @@
 //!
 //! Each experiment is a function of one number, and gives a number per variant: the command prints
 //! them as a table, figures draw them, and `bench model` fits lines to them. All of them
-//! are simulated: the same on any host. The cores lie on an SCC with a core per tile, so that
-//! ranks 0 and 1 are one hop apart; rings and epochs among many have two cores to a tile.
+//! are simulated: the same on any host. Two cores are one hop apart; more of them lie on an SCC,
+//! two to a tile.
 //!
 //! | experiment | over | it costs | source |
 //! |---|---|---|---|
@@ -33,12 +33,12 @@ use flagpost::{Config as WorldConfig, Rank, Session, World};
 use flagpost_hal::{Clock as _, Topology as _};
 use flagpost_link::{Link, Refusal};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config, Mesh, Oracles, Report, Schedule, Sim, SimCore};
+use flagpost_sim::{Config, Latencies, Mesh, Report, Sim, SimCore};
 
 pub use accesses::{atomics, bandwidth, latency, overlap, rate};
 pub use ranks::{epochs, fence, locks, matching, ring};
 
-use crate::{Failure, pscw};
+use crate::Failure;
 
 /// Costs by variant.
 pub type Row = Vec<(&'static str, u64)>;
@@ -50,10 +50,8 @@ pub struct Experiment {
     pub name: &'static str,
     /// What it is a function of.
     pub over: &'static str,
-    /// Its usual arguments.
+    /// Its usual arguments: none is less than the first, or more than the last.
     pub points: &'static [u64],
-    /// The largest argument.
-    pub most: u64,
     /// The unit of its costs.
     pub unit: &'static str,
     /// Its costs for an argument.
@@ -69,7 +67,7 @@ pub(crate) const FENCES: &[u64] = &[
 const CYCLES: &str = "cycles";
 
 /// All experiments, in the order in which they are printed.
-pub const ALL: [Experiment; 10] = [
+pub static ALL: [Experiment; 10] = [
     experiment("latency", "bytes", SIZES, CYCLES, latency),
     experiment("bandwidth", "bytes", SIZES, "MB/s", bandwidth),
     experiment("overlap", "bytes", SIZES, "%", overlap),
@@ -88,6 +86,25 @@ pub const ALL: [Experiment; 10] = [
     experiment("matching", "queued", &[0, 1, 4, 16, 64], CYCLES, matching),
 ];
 
+impl Experiment {
+    /// `Ok` if it can be made `at` this argument.
+    ///
+    /// # Errors
+    /// The arguments that it takes.
+    pub fn check(&self, at: u64) -> Result<(), String> {
+        let (least, most) = (self.points[0], self.points[self.points.len() - 1]);
+        let step = if self.over == "bytes" { 8 } else { 1 };
+        if (least..=most).contains(&at) && at.is_multiple_of(step) {
+            return Ok(());
+        }
+        let Self { name, over, .. } = self;
+        let steps = if step > 1 { ", in steps of 8" } else { "" };
+        Err(format!(
+            "{name} takes {over} from {least} to {most}{steps}, and not {at}"
+        ))
+    }
+}
+
 const fn experiment(
     name: &'static str,
     over: &'static str,
@@ -99,7 +116,6 @@ const fn experiment(
         name,
         over,
         points,
-        most: points[points.len() - 1],
         unit,
         at,
     }
@@ -138,22 +154,15 @@ fn simulate(
     memory: usize,
     program: impl Fn(&SimCore, &Timer<'_>) -> Result<(), Failure>,
 ) -> Result<Row, Box<Report>> {
-    const COLUMNS: u16 = 8;
-    let mesh = Mesh {
-        columns: cores.min(COLUMNS),
-        rows: cores.div_ceil(COLUMNS),
+    let near = Mesh {
+        columns: 2,
+        rows: 1,
         cores_per_tile: 1,
     };
+    let bytes = (16 << 10) + memory.next_multiple_of(32) as u32;
     let config = Config {
-        cores,
-        memory_size: (16 << 10) + memory.next_multiple_of(32) as u32,
-        buffer_size: pscw::BUFFER,
-        mesh: Some(mesh),
-        publish: 32,
-        schedule: Schedule::Timed,
-        oracles: Oracles::ALL,
-        max_steps: u64::MAX,
-        ..Config::default()
+        mesh: (cores == 2).then_some(near),
+        ..crate::scc(cores, bytes, Latencies::SccEas)
     };
     let noted = RefCell::new(Vec::new());
     let report = Sim::new(config).run(|core| {
@@ -222,6 +231,24 @@ mod tests {
         }
         let put = |bytes| latency(bytes).unwrap_or_else(|why| panic!("{why}"))[0];
         assert!(put(256).1 > put(8).1);
+    }
+
+    #[test]
+    fn arguments_that_no_experiment_takes_are_refused() {
+        for experiment in ALL {
+            assert!(
+                experiment
+                    .points
+                    .iter()
+                    .all(|&at| experiment.check(at).is_ok())
+            );
+            for at in [u64::MAX, 65_538, 1 << 20] {
+                assert!(experiment.check(at).is_err(), "{} {at}", experiment.name);
+            }
+        }
+        let [latency, .., matching] = ALL;
+        assert!(latency.check(12).is_err() && latency.check(0).is_err());
+        assert!(matching.check(3).is_ok());
     }
 
     #[test]

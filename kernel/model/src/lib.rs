@@ -1,14 +1,14 @@
 //! Which synchronization is faster: a fence of all ranks, or an epoch with some neighbours.
 //!
-//! A fence takes ceil(log2 p) rounds of messages among p ranks. An epoch of post, start, complete
-//! and wait takes a few accesses for each of k neighbours. So a fence has a cost per number of
-//! rounds, an epoch is a line, and a program that knows p and k can choose. The costs of a machine
-//! are measured and fitted by `cargo xtask bench model`. Everything here is whole numbers: a rank
-//! may call it anywhere.
+//! A fence takes ceil(log2 p) rounds of messages among p ranks. The last round costs less if few
+//! ranks more than a power of two take part. An epoch of post, start, complete and wait takes a few
+//! accesses for each of k neighbours. So a fence has a cost per half round, an epoch is a line, and
+//! a program that knows p and k can choose. The costs of a machine are measured and fitted by
+//! `cargo xtask bench model`. Everything here is whole numbers: a rank may call it anywhere.
 //!
 //! | call | cost |
 //! |---|---|
-//! | [`Costs::fence`] | that of ceil(log2 p) rounds |
+//! | [`Costs::fence`] | that of as many [half rounds](steps) |
 //! | [`Costs::epoch`] | the epoch's line at k |
 //! | [`Costs::faster`] | the kind that costs less |
 //!
@@ -45,8 +45,8 @@ impl Line {
     }
 }
 
-/// Rounds of a fence whose costs are known.
-pub const ROUNDS: usize = 6;
+/// Half rounds of a fence whose costs are known: up to 48 ranks.
+pub const STEPS: usize = 10;
 
 /// Costs of synchronization on a machine.
 ///
@@ -60,8 +60,9 @@ pub const ROUNDS: usize = 6;
 /// ```
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// A fence of 1 round, of 2, and so on. Each further round costs as much more as the last one.
-    pub fence: [u32; ROUNDS],
+    /// A fence of up to 2 ranks, 3, 4, 6, 8, 12, 16 and so on: by half rounds. Further ones cost as
+    /// much more as the last one.
+    pub fence: [u32; STEPS],
     /// An epoch of which a rank is origin and target, over the neighbours on each side.
     pub epoch: Line,
 }
@@ -69,23 +70,23 @@ pub struct Costs {
 impl Costs {
     /// Core cycles of the simulated SCC, 2 to 48 cores. `cargo xtask bench model` prints both.
     pub const SCC: Self = Self {
-        fence: [174, 491, 1133, 1951, 3889, 4741],
+        fence: [174, 394, 589, 1110, 1157, 1525, 2378, 3798, 3979, 4741],
         epoch: Line {
-            base: 105,
-            slope: 244,
+            base: 108,
+            slope: 236,
         },
     };
 
     /// The cost of a fence of `ranks`.
     pub const fn fence(&self, ranks: u16) -> u64 {
         let [.., before, last] = self.fence;
-        let rounds = rounds(ranks) as usize;
-        let step = last.saturating_sub(before) as u64;
-        match self.fence.split_at_checked(rounds) {
+        let steps = steps(ranks) as usize;
+        match self.fence.split_at_checked(steps) {
             Some(([.., cost], _)) => *cost as u64,
             Some(([], _)) => 0,
             None => {
-                let further = rounds.saturating_sub(ROUNDS) as u64;
+                let further = steps.saturating_sub(STEPS) as u64;
+                let step = last.saturating_sub(before) as u64;
                 step.saturating_mul(further).saturating_add(last as u64)
             }
         }
@@ -106,10 +107,19 @@ impl Costs {
     }
 }
 
-/// Rounds of a fence: ceil(log2 `ranks`).
-pub const fn rounds(ranks: u16) -> u16 {
+/// Half rounds of a fence of `ranks`. A round counts as two; but the first one, which only two
+/// ranks need, as one. So does the last one, if it brings no more than half as many ranks again.
+pub const fn steps(ranks: u16) -> u16 {
     let last = ranks.saturating_sub(1);
-    u16::BITS.saturating_sub(last.leading_zeros()) as u16
+    match last.checked_ilog2() {
+        None => 0,
+        Some(0) => 1,
+        Some(whole) => {
+            // The bit after the highest one: set if it brings more.
+            let half = last.wrapping_shr(whole.saturating_sub(1)) & 1;
+            (whole as u16).saturating_mul(2).saturating_add(half)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -117,32 +127,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_logarithms_rounded_up() {
-        let expected = [
-            (0, 0),
-            (1, 0),
-            (2, 1),
-            (3, 2),
-            (4, 2),
-            (5, 3),
-            (48, 6),
-            (64, 6),
-            (65, 7),
-        ];
-        for (ranks, found) in expected {
-            assert_eq!(rounds(ranks), found, "{ranks}");
+    fn half_rounds_end_at_powers_of_two_and_half_as_much_again() {
+        let ends = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96];
+        for (step, two) in (1..).zip(ends.windows(2)) {
+            for ranks in two[0] + 1..=two[1] {
+                assert_eq!(steps(ranks), step, "{ranks}");
+            }
         }
-        assert_eq!(rounds(u16::MAX), 16);
+        assert_eq!([0, 1, u16::MAX].map(steps), [0, 0, 31]);
     }
 
     #[test]
     fn fences_of_more_rounds_go_on_as_the_last_ones() {
         let costs = Costs {
-            fence: [1, 2, 3, 4, 5, 10],
+            fence: [1, 2, 3, 4, 5, 6, 7, 8, 9, 12],
             ..Costs::SCC
         };
-        let fences = [1, 2, 3, 64, 65, 256].map(|ranks| costs.fence(ranks));
-        assert_eq!(fences, [0, 1, 2, 10, 15, 20]);
+        let fences = [1, 2, 3, 48, 64, 96].map(|ranks| costs.fence(ranks));
+        assert_eq!(fences, [0, 1, 2, 12, 15, 18]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use flagpost_common::table;
 use serde_json::{Map, Value};
 
 use crate::console::{Console, out};
+use crate::error::usage;
 
 /// Numbers that say what was measured.
 const PARAMETERS: [&str; 14] = [
@@ -44,11 +45,16 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     compare: String,
     /// How many times slower a number may be
-    #[arg(long, value_name = "RATIO", default_value = "1.1")]
+    #[arg(long, value_name = "RATIO", default_value = "1.1", value_parser = bound)]
     bound: f64,
     /// The benchmark and its arguments
     #[arg(skip)]
     rest: Vec<String>,
+}
+
+fn bound(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|ratio| (1.0..1e6).contains(ratio));
+    ratio.ok_or_else(|| String::from("a number from 1, such as 1.1"))
 }
 
 /// Takes `--compare` and `--bound` out of the arguments, if the first is there.
@@ -83,6 +89,17 @@ pub(crate) fn run(console: &Console, arguments: &[String]) -> Result<Option<bool
     let saved = std::fs::read_to_string(Path::new(&options.compare))
         .with_context(|| format!("cannot read {}", options.compare))?;
     let saved = objects(&saved)?;
+    if saved.is_empty() {
+        bail!(
+            "{} holds nothing: save a run of --json there",
+            options.compare
+        );
+    }
+    if options.rest.is_empty() {
+        bail!(usage(
+            "--compare needs the benchmark that was saved: cargo xtask bench NAME --compare FILE"
+        ));
+    }
     console.clear();
     let program = std::env::current_exe().context("this program has no path")?;
     let output = Command::new(program)
@@ -166,11 +183,12 @@ fn compare(saved: &Objects, now: &Objects, bound: f64) -> Compared {
                 name.ends_with(rate)
                     || name == "value" && key.split(", ").any(|text| text.ends_with(rate))
             });
-            // How many times slower.
-            let ratio = match is_rate {
-                _ if old == new => 1.0,
-                true => old / new,
-                false => new / old,
+            // How many times slower. Below 0, as a fitted base may be, by how much of the number.
+            let (from, to) = if is_rate { (new, old) } else { (old, new) };
+            let ratio = if old == new {
+                1.0
+            } else {
+                1.0 + (to - from) / from.abs()
             };
             let is_beyond = ratio.is_nan() || ratio > bound;
             compared.beyond += usize::from(is_beyond);
@@ -209,6 +227,25 @@ mod tests {
         assert_eq!(beyond(&SAVED.replace("100", "10")), (0, 0));
         assert_eq!(beyond(&SAVED.replace(":50", ":40")), (1, 0));
         assert_eq!(beyond(&SAVED.replace(":64", ":32")), (0, 1));
+        let fitted = |base: &str| objects(&SAVED.replace(":100", base)).unwrap();
+        for (now, slower) in [
+            (":-100", 0),
+            (":-105", 0),
+            (":-60", 1),
+            (":-400", 0),
+            (":40", 1),
+        ] {
+            let compared = compare(&fitted(":-100"), &fitted(now), 1.1);
+            assert_eq!(compared.beyond, slower, "{now}");
+        }
+    }
+
+    #[test]
+    fn bounds_that_bound_nothing_are_refused() {
+        assert_eq!(bound("1.5"), Ok(1.5));
+        for text in ["nan", "inf", "0", "-2", "0.9", "x"] {
+            assert!(bound(text).is_err(), "{text}");
+        }
     }
 
     #[test]

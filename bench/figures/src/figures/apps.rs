@@ -14,6 +14,9 @@ use crate::published::{N26, N30, Published};
 const RANKS: [u16; 6] = [2, 4, 8, 16, 32, 48];
 const NOTE: &str = "Simulated SCC: shared memory and floating-point operations take time. Each result is that of a serial run.";
 
+/// What the programs call messages.
+const MESSAGES: &str = "Messages are notified puts into a mailbox, copied out and acknowledged: a program's own, without a library's matching.";
+
 const fn look(variant: Variant) -> (Kind, &'static str) {
     match variant {
         Variant::Messages => (Kind::Messages, "send and receive"),
@@ -45,6 +48,8 @@ struct Scaling {
     name: &'static str,
     variants: &'static [Variant],
     size: Size,
+    /// What the cores share or have each.
+    cores: &'static str,
 }
 
 impl Scaling {
@@ -102,12 +107,13 @@ impl Scaling {
                         "{title} on 48 cores: notified puts are {} times as fast as messages",
                         tenths(notified.1 / messages.1)
                     ),
-                    x: Axis::log("cores, each with as much work").marked(RANKS.map(f64::from)),
+                    x: Axis::log(self.cores).marked(RANKS.map(f64::from)),
                     y: Axis::log(what),
                     curves,
                     published: vec![mark],
                     notes: vec![
                         format!("{after} {NOTE}"),
+                        MESSAGES.to_owned(),
                         format!("Hollow: our messages times {}", ratio.note()),
                     ],
                     command: self.command(),
@@ -124,6 +130,7 @@ pub(super) fn stencil() -> Plan {
         name: "stencil",
         variants: &[Variant::Notified, Variant::Messages, Variant::Pscw],
         size: Size { side: 64, steps: 4 },
+        cores: "cores, each with as much work",
     };
     scaling.rates(
         "The wavefront stencil",
@@ -143,7 +150,8 @@ pub(super) fn cholesky() -> Plan {
             Variant::Pscw,
             Variant::Fence,
         ],
-        size: Size { side: 4, steps: 7 },
+        size: Size { side: 4, steps: 48 },
+        cores: "cores, which share a matrix of 192 x 192",
     };
     scaling.rates(
         "Cholesky",
@@ -158,7 +166,11 @@ pub(super) fn hashtable() -> Plan {
     let scaling = Scaling {
         name: "hashtable",
         variants: &[Variant::Fence, Variant::Messages],
-        size: Size { side: 64, steps: 2 },
+        size: Size {
+            side: 64,
+            steps: 64,
+        },
+        cores: "cores, each with as many inserts",
     };
     Plan {
         name: scaling.name,
@@ -177,7 +189,7 @@ pub(super) fn hashtable() -> Plan {
                     tenths(ends[0]),
                     tenths(ends[1])
                 ),
-                x: Axis::log("cores, each with as many inserts").marked(RANKS.map(f64::from)),
+                x: Axis::log(scaling.cores).marked(RANKS.map(f64::from)),
                 y: Axis::linear("millions of inserts a second, all cores together"),
                 curves,
                 published: Vec::new(),
@@ -202,6 +214,7 @@ pub(super) fn sparse() -> Plan {
             Variant::Notified,
         ],
         size: Size { side: 1, steps: 5 },
+        cores: "cores, up to 6 random targets each",
     };
     Plan {
         name: scaling.name,
@@ -219,7 +232,7 @@ pub(super) fn sparse() -> Plan {
                     number(ends[0].round()),
                     number(ends[1].round())
                 ),
-                x: Axis::log("cores, up to 6 random targets each").marked(RANKS.map(f64::from)),
+                x: Axis::log(scaling.cores).marked(RANKS.map(f64::from)),
                 y: Axis::log("core cycles of an exchange (533 to a microsecond)"),
                 curves,
                 published: Vec::new(),
@@ -283,7 +296,7 @@ pub(super) fn programs() -> Plan {
                 }
                 if let (Some((_, time)), Some(_)) = (of(Variant::Notified), of(Variant::Messages)) {
                     compared += 1;
-                    faster += usize::from(*time < base);
+                    faster += usize::from(*time * 1.02 < base);
                 }
                 let ratio = [("stencil", N26), ("cholesky", N30)]
                     .into_iter()
@@ -297,7 +310,7 @@ pub(super) fn programs() -> Plan {
             let names: Vec<&str> = rows.iter().map(|(name, ..)| *name).collect();
             Figure {
                 title: format!(
-                    "On 48 cores notified access is faster than messages in {faster} of {compared} programs"
+                    "On 48 cores notified access is faster than messages in {faster} of {compared} programs, by 2 % at least"
                 ),
                 x: Axis::log("time by messages over that of the variant: to the right is faster"),
                 y: Axis::named(&names),
@@ -307,6 +320,7 @@ pub(super) fn programs() -> Plan {
                     format!(
                         "Small sizes. {NOTE} The sparse exchange is compared with its accumulates."
                     ),
+                    MESSAGES.to_owned(),
                     N26.note(),
                     N30.note(),
                 ],

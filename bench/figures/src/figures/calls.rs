@@ -137,8 +137,8 @@ pub(super) fn pscw_epochs() -> Plan {
 
 /// After foMPI 3.2 and 6.
 pub(super) fn fence_or_pscw() -> Plan {
-    const NEIGHBOURS: [u16; 8] = [1, 2, 4, 6, 8, 10, 12, 15];
-    const MORE: [u16; 12] = [1, 2, 4, 6, 8, 10, 12, 15, 18, 22, 26, 31];
+    const NEIGHBOURS: [u16; 10] = [1, 2, 4, 6, 8, 9, 10, 11, 12, 15];
+    const MORE: [u16; 14] = [1, 2, 4, 6, 8, 10, 12, 15, 17, 18, 19, 22, 26, 31];
     let fence = |cores| {
         Task::new(30 * u64::from(cores), move || {
             Ok(vec![ran(cross::fence(cores))? as f64])
@@ -175,7 +175,7 @@ pub(super) fn fence_or_pscw() -> Plan {
             let at48 = cross(&more, large, values[1][0]);
             Figure {
                 title: format!(
-                    "Epochs beat a fence up to about {at16} neighbours of 16 ranks, {at48} of 48"
+                    "Epochs beat a fence up to {at16} neighbours of 16 ranks, {at48} of 48"
                 ),
                 x: Axis::linear("neighbours on each side of a ring").marked(more.clone()),
                 y: Axis::linear("core cycles, means (533 to a microsecond)"),
