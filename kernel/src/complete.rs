@@ -121,7 +121,8 @@ impl<'s, L: Link, C: Complete<'s, L> + ?Sized> Complete<'s, L> for &mut C {
 /// Which of the open `requests` is complete, if one is: each is given once. Does not wait.
 ///
 /// Takes notifications from the link: for a request that they match until one is complete; else
-/// if there is room.
+/// if there is room. A loop of tests keeps the processor: where ranks share one, call [`wait_any`]
+/// in [`World::within`] a short budget.
 ///
 /// # Errors
 /// [`Error::QueueFull`] if a request waits for a tag, and the queue holds only what others must

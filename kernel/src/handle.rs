@@ -43,7 +43,8 @@ macro_rules! ends {
 
             $(
                 $(#[$test])*
-                /// [`wait_within`](Self::wait_within) with a budget of 0: nothing is waited for.
+                /// [`wait_within`](Self::wait_within) with a budget of 0: nothing is waited for. A
+                /// loop of tests keeps the processor: where ranks share one, give a short budget.
                 ///
                 /// # Errors
                 /// Those of [`wait_within`](Self::wait_within).

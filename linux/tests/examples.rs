@@ -15,17 +15,20 @@ fn example(name: &str) -> PathBuf {
     path
 }
 
-fn in_all_modes(name: &str, ranks: &[u16]) {
+fn in_all_modes(words: &[&str], ranks: &[u16]) {
     for mode in flagpost_linux::MODES {
         for ranks in ranks {
             let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
             command.args(["-n", &ranks.to_string(), "--mem", "1M", "--mode", mode]);
-            let output = limit::output(command.arg(example(name)));
+            let output = limit::output(command.arg(example(words[0])).args(&words[1..]));
             let told = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{name}, {mode}, {ranks}: {told}");
+            assert!(
+                output.status.success(),
+                "{words:?}, {mode}, {ranks}: {told}"
+            );
             assert!(
                 !output.stdout.is_empty() || *ranks == 1,
-                "{name} says nothing"
+                "{words:?} says nothing"
             );
         }
     }
@@ -33,35 +36,30 @@ fn in_all_modes(name: &str, ranks: &[u16]) {
 
 #[test]
 fn hello() {
-    in_all_modes("hello-linux", &[1, 2, 4]);
+    in_all_modes(&["hello-linux"], &[1, 2, 4]);
 }
 
 #[test]
 fn pingpong() {
-    in_all_modes("pingpong", &[2]);
+    in_all_modes(&["pingpong"], &[2]);
 }
 
+/// Each program of `flagpost-apps` in each variant: no result differs from that of a serial run.
 #[test]
-fn halo() {
-    in_all_modes("halo", &[1, 2, 4]);
-}
-
-#[test]
-fn hashtable() {
-    in_all_modes("hashtable", &[1, 2, 4]);
-}
-
-#[test]
-fn stencil() {
-    in_all_modes("stencil", &[1, 2, 4]);
+fn apps() {
+    for program in flagpost_apps::programs::<flagpost_linux::HostLink>() {
+        for variant in program.variants {
+            in_all_modes(&["app", program.name, variant.name()], &[1, 2, 4]);
+        }
+    }
 }
 
 #[test]
 fn workqueue() {
-    in_all_modes("workqueue", &[1, 2, 4]);
+    in_all_modes(&["workqueue"], &[1, 2, 4]);
 }
 
 #[test]
 fn going_on() {
-    in_all_modes("going-on", &[1, 2, 4]);
+    in_all_modes(&["going-on"], &[1, 2, 4]);
 }

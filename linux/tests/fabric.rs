@@ -410,21 +410,25 @@ fn nothing_is_left_of_a_rank_behind_a_shell() {
 fn the_examples_run_unchanged() {
     let own = std::env::current_exe().unwrap();
     let examples = own.ancestors().nth(2).unwrap().join("examples");
-    for name in [
-        "hello-linux",
-        "pingpong",
-        "halo",
-        "hashtable",
-        "stencil",
-        "workqueue",
-        "going-on",
+    for words in [
+        &["hello-linux"][..],
+        &["pingpong"],
+        &["app", "halo", "pscw"],
+        &["app", "hashtable", "fence"],
+        &["app", "stencil", "notified"],
+        &["app", "stencil", "pscw"],
+        &["workqueue"],
+        &["going-on"],
     ] {
         for provider in ["tcp", "shm"] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
             command.args(["--link", "fabric", "--provider", provider, "-n", "2"]);
-            let output = limit::output(command.arg(examples.join(name)));
-            assert!(output.status.success(), "{name} {provider} {output:?}");
-            assert!(!output.stdout.is_empty(), "{name} {provider} says nothing");
+            let output = limit::output(command.arg(examples.join(words[0])).args(&words[1..]));
+            assert!(output.status.success(), "{words:?} {provider} {output:?}");
+            assert!(
+                !output.stdout.is_empty(),
+                "{words:?} {provider} says nothing"
+            );
         }
     }
 }

@@ -4,7 +4,7 @@
 /// Runs `$run("NAME.")` for each group, as a test of its own; and their prefixes.
 macro_rules! groups {
     ($run:ident) => {
-        groups!($run: hal world window model collective link fence lock pscw rma notify told progress part counters signals events timeout small stencil);
+        groups!($run: hal world window model collective link fence lock pscw rma notify told progress part counters signals events timeout small stencil apps);
     };
     ($run:ident: $($name:ident)*) => {
         $(

@@ -45,8 +45,32 @@ pub const STENCIL_ITERATIONS: Argument = Argument {
     accepts: |value, _| number(value).is_some_and(|iterations| iterations >= 1),
 };
 
+/// The variant of the programs `apps.`: the cases run all.
+pub const APP_VARIANT: Argument = Argument {
+    name: "app.variant",
+    takes: "app.variant takes a variant that the program has, such as notified",
+    accepts: |value, _| !value.is_empty(),
+};
+
+/// How much the programs `apps.` do.
+pub const APP_SIZE: Argument = Argument {
+    name: "app.size",
+    takes: "app.size takes SIDExSTEPS, such as 64x10",
+    accepts: |value, _| {
+        let size = value.split_once('x');
+        size.is_some_and(|(side, steps)| [side, steps].iter().all(|n| number(n) > Some(0)))
+    },
+};
+
 /// All of them.
-pub const ARGUMENTS: [Argument; 4] = [MAPPING, STENCIL_M, STENCIL_N, STENCIL_ITERATIONS];
+pub const ARGUMENTS: [Argument; 6] = [
+    MAPPING,
+    STENCIL_M,
+    STENCIL_N,
+    STENCIL_ITERATIONS,
+    APP_VARIANT,
+    APP_SIZE,
+];
 
 /// Why the cases cannot use an argument.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -86,6 +110,8 @@ mod tests {
             ("stencil.m", "8192"),
             ("stencil.n", "4096"),
             ("stencil.iterations", "1"),
+            ("app.variant", "pscw"),
+            ("app.size", "64x1"),
         ] {
             assert_eq!(check(name, value, 8), Ok(()), "{name}={value}");
         }
@@ -98,6 +124,9 @@ mod tests {
             ("stencil.n", "4097"),
             ("stencil.n", ""),
             ("stencil.iterations", "0"),
+            ("app.variant", ""),
+            ("app.size", "64"),
+            ("app.size", "0x1"),
         ] {
             let why = check(name, value, 8);
             let names = matches!(why, Err(Unusable::Value(takes)) if takes.starts_with(name));

@@ -31,6 +31,10 @@ pub trait Platform: Sized + 'static {
         ring: Option<Ring>,
     ) -> Result<Self::Link, Refusal>;
 
+    /// Whether its table has the cases `apps.`. To compile whole programs for a link takes seconds:
+    /// a link of each kind has them.
+    const PROGRAMS: bool = false;
+
     /// The set-up of a case is done: what follows is worth trying in many schedules. Called once or
     /// more; the first counts.
     fn go(_machine: &Self::Machine) {}
@@ -60,6 +64,8 @@ pub trait Has<M>: 'static {
     const ATOMICS: Option<AtomicU32<M>> = None;
     /// Bells.
     const BELL: Option<Bell<M>> = None;
+    /// [`Platform::PROGRAMS`].
+    const PROGRAMS: bool = false;
 }
 
 impl<M> Has<M> for () {}
@@ -67,6 +73,7 @@ impl<M> Has<M> for () {}
 impl<M: Machine + Clone + 'static, H: Has<M>> Platform for Plain<M, H> {
     type Machine = M;
     type Link = Mapped<M>;
+    const PROGRAMS: bool = H::PROGRAMS;
 
     fn link(machine: &M, session: Session, ring: Option<Ring>) -> Result<Mapped<M>, Refusal> {
         mapped(machine, session, ring)

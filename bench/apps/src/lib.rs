@@ -1,6 +1,6 @@
-//! Runs a program of `flagpost-apps`: on the simulated SCC, as processes of this machine, or over
-//! libfabric. Each rank compares its part of the result with a serial run; a result that differs
-//! is an error here.
+//! Runs a program of `flagpost-apps`: on the simulated SCC, as processes of this machine, over
+//! libfabric, or under QEMU. Each rank compares its part of the result with a serial run; a result
+//! that differs is an error here.
 
 #[path = "../../src/chip.rs"]
 mod chip;
@@ -9,7 +9,7 @@ pub use chip::{BUFFER, scc};
 use std::cell::Cell;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use flagpost::{Config as WorldConfig, Error, Session, World};
 use flagpost_apps::{Job, Outcome, Program, Size, Variant, Wrong};
 use flagpost_mapped::Mapped;
@@ -53,10 +53,14 @@ const MEMORY: usize = 1 << 20;
 /// A core that failed, or found something else than the serial run.
 pub fn simulator(task: Task<'_>, latencies: Latencies) -> Result<Outcome> {
     let program = program(task.name)?;
-    let elements = (program.memory)(task.ranks, task.size);
+    let elements = program
+        .memory(task.ranks, task.size)
+        .map_err(|wrong| anyhow!("{}: {wrong}", task.name))?;
     // No program's windows are larger than the memory that it borrows, or they are small.
     let memory = MEMORY + (8 * elements).next_multiple_of(4096);
-    let chip = chip::scc(task.ranks, u32::try_from(memory)?, latencies);
+    let memory = u32::try_from(memory)
+        .context("a simulated core has less than 4 GiB of memory: take a smaller size")?;
+    let chip = chip::scc(task.ranks, memory, latencies);
     let (found, differs) = (Cell::new(None), Cell::new(None));
     let report = Sim::new(chip).run(|core: SimCore| {
         let compute = |operations| spend(&core, operations);
@@ -103,7 +107,8 @@ fn spend(core: &SimCore, operations: u64) {
     }
 }
 
-/// Runs it as processes of this machine. `flagpost-run` and the ranks' program lie beside this one.
+/// Runs it as processes of this machine, by `flagpost-run` and `examples/linux/app.rs`, which lie
+/// beside this program.
 ///
 /// # Errors
 /// A rank that failed, or found something else than the serial run.
@@ -115,7 +120,7 @@ pub fn processes(task: Task<'_>, over_network: bool) -> Result<Outcome> {
         command.args(["--link", "fabric"]);
     }
     command.arg("-n").arg(task.ranks.to_string());
-    command.arg(beside("flagpost-app-rank"));
+    command.arg(beside("examples/app"));
     command.args([task.name, task.variant.name()]);
     command.args([task.size.side.to_string(), task.size.steps.to_string()]);
     let ended = command
@@ -126,6 +131,46 @@ pub fn processes(task: Task<'_>, over_network: bool) -> Result<Outcome> {
         bail!("{} {}: {}", task.name, task.variant, ended.status);
     }
     let told: Value = serde_json::from_slice(&ended.stdout).context("what rank 0 prints")?;
+    outcome(&told)
+}
+
+/// Runs its conformance case on the board `virt` under QEMU. Ticks are instructions of all cores,
+/// the same on any host.
+///
+/// # Errors
+/// A rank that failed, or found something else than the serial run; a number of ranks that the case
+/// does not take.
+pub fn board(task: Task<'_>) -> Result<Outcome> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args([
+        "xtask",
+        "qemu",
+        "--json",
+        "--cores",
+        &task.ranks.to_string(),
+    ]);
+    command.args(["--filter", &format!("apps.{}", task.name)]);
+    command.args(["--arg", &format!("app.variant={}", task.variant)]);
+    command.args(["--arg", &format!("app.size={}", task.size)]);
+    let ended = command.stderr(Stdio::inherit()).output();
+    let ended = ended.context("cannot start cargo xtask qemu")?;
+    if !ended.status.success() {
+        bail!("{} {}: {}", task.name, task.variant, ended.status);
+    }
+    let told: Value = serde_json::from_slice(&ended.stdout).context("what the case prints")?;
+    if told["skipped"] == true {
+        bail!(
+            "{}: its case does not run on {} ranks",
+            task.name,
+            task.ranks
+        );
+    }
+    outcome(&told["notes"])
+}
+
+/// What rank 0 tells.
+fn outcome(told: &Value) -> Result<Outcome> {
     let number = |name: &str| told[name].as_u64().with_context(|| format!("no {name}"));
     Ok(Outcome {
         ticks: number("ticks")?,

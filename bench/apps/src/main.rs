@@ -6,18 +6,20 @@ use std::sync::Barrier;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{Parser, ValueEnum};
 use flagpost_apps::{Outcome, Program, Size, Variant};
-use flagpost_bench_apps::{CYCLES, SimLink, Task, processes, simulator};
+use flagpost_bench_apps::{CYCLES, SimLink, Task, board, processes, simulator};
 use flagpost_common::{Json, Sorted, line, out, table};
+use flagpost_programs::console::Console;
 use flagpost_sim::Latencies;
 
 /// Runs programs of the sources, each in its variants, and checks what they find
 ///
 /// A program's result is compared with that of a serial run, on each rank. One that differs ends
-/// the command with status 1. Times are those of the slowest rank: core cycles on the simulator,
-/// the same on any host; microseconds elsewhere, medians of the runs and their quartiles.
+/// the command with status 1. Times are those of the slowest rank: core cycles on the simulator
+/// and instructions under QEMU, the same on any host; microseconds elsewhere, medians of the runs
+/// and their quartiles.
 #[derive(Parser, Debug)]
 #[command(name = "cargo xtask app", bin_name = "cargo xtask app")]
 struct Arguments {
@@ -55,6 +57,8 @@ enum On {
     Linux,
     /// Processes of this machine, over libfabric
     Fabric,
+    /// The board `virt` under QEMU: 2 to 48 ranks
+    Qemu,
 }
 
 impl On {
@@ -63,6 +67,21 @@ impl On {
             Self::Sim => "sim",
             Self::Linux => "linux",
             Self::Fabric => "fabric",
+            Self::Qemu => "qemu",
+        }
+    }
+
+    /// Whether each run takes as long as the last one.
+    const fn repeats(self) -> bool {
+        matches!(self, Self::Sim | Self::Qemu)
+    }
+
+    /// What work is counted over.
+    const fn rate(self) -> &'static str {
+        match self {
+            Self::Sim => "per 1000 cycles",
+            Self::Linux | Self::Fabric => "M/s",
+            Self::Qemu => "per 1000 instructions",
         }
     }
 
@@ -71,6 +90,7 @@ impl On {
         match self {
             Self::Sim => "cycles",
             Self::Linux | Self::Fabric => "us",
+            Self::Qemu => "instructions",
         }
     }
 }
@@ -81,6 +101,8 @@ struct Row<'a> {
     program: &'a Program<SimLink>,
     /// The median is the time.
     times: Sorted,
+    /// What a line took on this machine just before, where the clock is real.
+    line_ns: Option<f64>,
     work: u64,
     /// The time by messages over this one.
     ratio: Option<f64>,
@@ -92,13 +114,7 @@ fn variant(name: &str) -> Result<Variant, String> {
 }
 
 fn size(text: &str) -> Result<Size, String> {
-    let parsed = text.split_once('x').and_then(|(side, steps)| {
-        Some(Size {
-            side: side.parse().ok().filter(|&side| side > 0)?,
-            steps: steps.parse().ok().filter(|&steps| steps > 0)?,
-        })
-    });
-    parsed.ok_or_else(|| "SIDExSTEPS, such as 64x10".to_owned())
+    Size::of(text).ok_or_else(|| "SIDExSTEPS, such as 64x10".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -112,86 +128,129 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<()> {
-    let programs = flagpost_apps::programs::<SimLink>();
-    let chosen = |name| arguments.name == "all" || arguments.name == name;
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut lines = Vec::new();
-    for program in programs.iter().filter(|program| chosen(program.name)) {
+/// The runs that the arguments ask for, in order.
+fn tasks<'a>(arguments: &Arguments, programs: &'a [Program<SimLink>]) -> Result<Vec<Task<'a>>> {
+    let named =
+        |program: &&Program<SimLink>| arguments.name == "all" || arguments.name == program.name;
+    let chosen: Vec<_> = programs.iter().filter(named).collect();
+    if chosen.is_empty() {
+        let names: Vec<_> = programs.iter().map(|program| program.name).collect();
+        bail!("no such program: take one of {}, all", names.join(", "));
+    }
+    let mut tasks = Vec::new();
+    for program in &chosen {
         for &ranks in &arguments.ranks {
-            let mut by_messages = None;
+            let of = |&variant| Task {
+                name: program.name,
+                variant,
+                ranks,
+                size: arguments.size.unwrap_or(program.small),
+            };
             let wanted =
                 |variant: &&Variant| arguments.variant.is_none_or(|only| only == **variant);
-            for &variant in program.variants.iter().filter(wanted) {
-                let task = Task {
-                    name: program.name,
-                    variant,
-                    ranks,
-                    size: arguments.size.unwrap_or(program.small),
-                };
-                if arguments.on != On::Sim {
-                    lines.push(line_ns());
-                }
-                let outcomes = outcomes(arguments, task)?;
-                let times = Sorted::new(outcomes.iter().map(|outcome| time(arguments.on, outcome)));
-                if variant == Variant::Messages {
-                    by_messages = Some(times.median());
-                }
-                let row = Row {
-                    task,
-                    program,
-                    work: outcomes.first().map_or(0, |outcome| outcome.work),
-                    ratio: by_messages.map(|messages| messages / times.median()),
-                    times,
-                };
-                if arguments.json {
-                    row.object(arguments.on).print();
-                }
-                rows.push(row.cells(arguments.on));
-            }
+            tasks.extend(program.variants.iter().filter(wanted).map(of));
         }
     }
-    if rows.is_empty() {
-        let names = programs.map(|program| program.name).join(", ");
-        bail!("no such program or variant; programs: {names}, all");
+    if let ([program], []) = (&chosen[..], &tasks[..]) {
+        let names: Vec<_> = program
+            .variants
+            .iter()
+            .map(|variant| variant.name())
+            .collect();
+        bail!(
+            "{} has no such variant: take one of {}",
+            program.name,
+            names.join(", ")
+        );
     }
+    Ok(tasks)
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let programs = flagpost_apps::programs::<SimLink>();
+    let tasks = tasks(arguments, &programs)?;
+    let console = Console::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut by_messages = None;
+    for (done, &task) in (0..).zip(&tasks) {
+        console.progress(done, tasks.len() as u64, "runs");
+        let line_ns = (!arguments.on.repeats()).then(line_ns).flatten();
+        let outcomes = outcomes(arguments, task).inspect_err(|_| {
+            console.clear();
+            if arguments.json {
+                what(task, arguments.on).number("verified", false).print();
+            }
+        })?;
+        let times = Sorted::new(outcomes.iter().map(|outcome| time(arguments.on, outcome)));
+        let of = (task.name, task.ranks);
+        if task.variant == Variant::Messages {
+            by_messages = Some((of, times.median()));
+        }
+        let messages = by_messages.filter(|&(known, _)| known == of);
+        let row = Row {
+            task,
+            program: programs
+                .iter()
+                .find(|program| program.name == task.name)
+                .context("a task is of a program")?,
+            work: outcomes.first().map_or(0, |outcome| outcome.work),
+            ratio: messages.map(|(_, messages)| messages / times.median()),
+            times,
+            line_ns,
+        };
+        if arguments.json {
+            console.clear();
+            row.object(arguments.on).print();
+        }
+        rows.push(row.cells(arguments.on));
+    }
+    console.clear();
     if !arguments.json {
-        head(arguments.on, lines);
+        head(arguments.on);
         let unit = arguments.on.unit();
         let mut names = vec!["program", "variant", "ranks", "size", unit];
-        if arguments.on != On::Sim {
-            names.push("quartiles");
+        if !arguments.on.repeats() {
+            names.extend(["quartiles", "line ns"]);
         }
-        names.extend(["speed-up", "published", "work", "of"]);
+        names.extend(["speed-up", "published", "work", "of", arguments.on.rate()]);
         table(&names, &rows);
     }
     Ok(())
 }
 
+/// What was run, in an object.
+fn what(task: Task<'_>, on: On) -> Json {
+    Json::new()
+        .text("app", task.name)
+        .text("variant", task.variant.name())
+        .text("on", on.name())
+        .number("ranks", task.ranks)
+        .text("size", &task.size.to_string())
+}
+
 /// What stands over a table.
-fn head(on: On, lines: Vec<f64>) {
+fn head(on: On) {
     out(&format!(
         "on {}, each result as that of a serial run",
         on.name()
     ));
     out("speed-up: time by messages over this one; published: the same, of notified access");
-    if on == On::Sim {
-        out(&format!(
-            "a floating-point operation takes {CYCLES} cycles, as on a P54C"
-        ));
-    } else {
-        let lines = Sorted::new(lines);
-        let (least, most) = (lines.least(), lines.most());
-        out(&format!(
-            "a line between two processors took {least:.0} to {most:.0} ns"
-        ));
-    }
+    let of_sim = format!("a floating-point operation takes {CYCLES} cycles, as on a P54C");
+    out(match on {
+        On::Sim => &of_sim,
+        On::Qemu => {
+            "instructions are those of all cores together: QEMU runs one core after the other"
+        }
+        On::Linux | On::Fabric => {
+            "line ns: from one processor to another before the runs; near cores about 25, far 60"
+        }
+    });
 }
 
 /// A time of an outcome, in [`On::unit`].
 fn time(on: On, outcome: &Outcome) -> f64 {
     match on {
-        On::Sim => outcome.ticks as f64,
+        On::Sim | On::Qemu => outcome.ticks as f64,
         On::Linux | On::Fabric => outcome.ticks as f64 * 1e6 / outcome.per_second as f64,
     }
 }
@@ -199,18 +258,22 @@ fn time(on: On, outcome: &Outcome) -> f64 {
 fn outcomes(arguments: &Arguments, task: Task<'_>) -> Result<Vec<Outcome>> {
     match arguments.on {
         On::Sim => Ok(vec![simulator(task, arguments.latencies)?]),
+        On::Qemu => Ok(vec![board(task)?]),
         on => (0..arguments.runs)
             .map(|_| processes(task, on == On::Fabric))
             .collect(),
     }
 }
 
-/// How long a line takes from one processor to another, half of there and back: the least of some
-/// batches, which nothing has interrupted. On a busy machine there are few of them: a thread whose
-/// peer does not run spins.
-fn line_ns() -> f64 {
+/// How long a line takes from one processor to another, half of there and back: the least of ten
+/// batches that nothing has interrupted, or of those in 200 ms. None if there are none: both
+/// threads have shared a processor.
+fn line_ns() -> Option<f64> {
     const ROUNDS: u64 = 50;
-    const LONG: Duration = Duration::from_millis(20);
+    const ENOUGH: usize = 10;
+    const LONG: Duration = Duration::from_millis(200);
+    /// Longer than a line takes between any two processors.
+    const INTERRUPTED: f64 = 1000.0;
     let begin = Instant::now();
     let batch = |_| {
         let ball = AtomicU64::new(0);
@@ -229,16 +292,12 @@ fn line_ns() -> f64 {
         });
         times.as_nanos() as f64 / (2 * ROUNDS) as f64
     };
-    let batches = (0..100).take_while(|&nth| nth == 0 || begin.elapsed() < LONG);
-    Sorted::new(batches.map(batch)).least()
+    let batches = (0..).take_while(|_| begin.elapsed() < LONG).map(batch);
+    let whole = batches.filter(|&ns| ns < INTERRUPTED).take(ENOUGH);
+    whole.min_by(f64::total_cmp)
 }
 
 impl Row<'_> {
-    fn size(&self) -> String {
-        let Size { side, steps } = self.task.size;
-        format!("{side}x{steps}")
-    }
-
     /// What a source found, if this is about the same.
     fn published(&self) -> Option<(f64, &'static str)> {
         let is_notified = self.task.variant == Variant::Notified;
@@ -246,20 +305,25 @@ impl Row<'_> {
         published.filter(|_| is_notified && self.ratio.is_some())
     }
 
+    /// Work in [`On::rate`].
+    fn rate(&self, on: On) -> f64 {
+        let times = if on.repeats() { 1000.0 } else { 1.0 };
+        self.work as f64 / self.times.median() * times
+    }
+
     fn object(&self, on: On) -> Json {
         let [lower, upper] = self.times.quartiles();
-        let mut object = Json::new()
-            .text("app", self.task.name)
-            .text("variant", self.task.variant.name())
-            .text("on", on.name())
-            .number("ranks", self.task.ranks)
-            .text("size", &self.size())
+        let mut object = what(self.task, on)
             .number("time", format_args!("{:.1}", self.times.median()))
             .text("unit", on.unit())
             .number("verified", true)
             .number("lower", format_args!("{lower:.1}"))
             .number("upper", format_args!("{upper:.1}"))
-            .number("work", self.work);
+            .number("work", self.work)
+            .number("rate", format_args!("{:.3}", self.rate(on)));
+        if let Some(ns) = self.line_ns {
+            object = object.number("line_ns", format_args!("{ns:.0}"));
+        }
         if let Some(ratio) = self.ratio {
             object = object.number("speed_up", format_args!("{ratio:.3}"));
         }
@@ -274,10 +338,11 @@ impl Row<'_> {
             self.task.name.to_owned(),
             self.task.variant.name().to_owned(),
             self.task.ranks.to_string(),
-            self.size(),
+            self.task.size.to_string(),
         ];
+        let none = || String::from("-");
         match on {
-            On::Sim => cells.push(format!("{:.0}", self.times.median())),
+            On::Sim | On::Qemu => cells.push(format!("{:.0}", self.times.median())),
             On::Linux | On::Fabric => {
                 cells.push(format!("{:.1}", self.times.median()));
                 cells.push(
@@ -286,14 +351,15 @@ impl Row<'_> {
                         .map(|us| format!("{us:.1}"))
                         .join("-"),
                 );
+                cells.push(self.line_ns.map_or_else(none, |ns| format!("{ns:.0}")));
             }
         }
-        let none = || String::from("-");
         cells.push(self.ratio.map_or_else(none, |ratio| format!("{ratio:.2}")));
         let published = self.published();
         cells.push(published.map_or_else(none, |(ratio, source)| format!("{ratio}, {source}")));
         cells.push(self.work.to_string());
         cells.push(self.program.unit.to_owned());
+        cells.push(format!("{:.2}", self.rate(on)));
         cells
     }
 }

@@ -40,7 +40,8 @@ fn rank<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let mut all = programs::<L>().into_iter();
     let program = all.find(|program| program.name == name);
     let program = program.ok_or(Failure::Arguments)?;
-    let mut memory = vec![0.0; (program.memory)(world.size(), size)];
+    let elements = program.memory(world.size(), size).map_err(Failure::Wrong)?;
+    let mut memory = vec![0.0; elements];
     let job = Job {
         variant,
         size,

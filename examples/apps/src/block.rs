@@ -90,7 +90,7 @@ pub struct Block<const N: usize> {
 
 impl<const N: usize> Block<N> {
     /// The block of `rank`, with `side` cells along each dimension.
-    pub fn new(grid: &Grid<N>, rank: Rank, side: usize) -> Self {
+    fn new(grid: &Grid<N>, rank: Rank, side: usize) -> Self {
         let padded = Cells {
             sides: [side + 2; N],
         };
@@ -110,7 +110,7 @@ impl<const N: usize> Block<N> {
 
     /// Cells of a block, with its ghosts.
     pub const fn padded_len(side: usize) -> usize {
-        (side + 2).pow(N as u32)
+        side.saturating_add(2).saturating_pow(N as u32)
     }
 
     /// All blocks together.
@@ -182,7 +182,7 @@ pub struct Ghosts<'a, 'w, L: Link, const N: usize, const D: usize, const F: usiz
 impl<'a, 'w, L: Link, const N: usize, const D: usize, const F: usize> Ghosts<'a, 'w, L, N, D, F> {
     /// Values of an edge.
     const fn edge_len(side: usize) -> usize {
-        F * side.pow(N as u32 - 1)
+        side.saturating_pow(N as u32 - 1).saturating_mul(F)
     }
 
     /// Elements that the window must have on each rank.
@@ -192,36 +192,41 @@ impl<'a, 'w, L: Link, const N: usize, const D: usize, const F: usize> Ghosts<'a,
 
     /// Elements of memory that it takes.
     pub const fn memory(side: usize) -> usize {
-        2 * D * Self::edge_len(side)
+        Self::edge_len(side).saturating_mul(2 * D)
     }
 
-    /// Ghosts of this rank's block.
+    /// Ghosts of this rank's block, which has `side` cells along each dimension.
     ///
     /// # Errors
     /// [`Wrong::Memory`].
     pub fn new(
         window: &'a Window<'w, f64, L>,
         variant: Variant,
-        grid: &Grid<N>,
-        block: Block<N>,
+        side: usize,
         memory: &mut &'a mut [f64],
     ) -> Result<Self, Wrong> {
         const { assert!(D == 2 * N, "two directions for each dimension") };
-        let me = window.world().rank();
+        let (me, ranks) = (window.world().rank(), window.world().size());
+        let grid = Grid::new(ranks, [0; N], [true; N])?;
         let to = from_fn(|direction| {
             let distance = if is_back(direction) { -1 } else { 1 };
             grid.ahead(me, direction / 2, distance)
         });
-        let len = Self::edge_len(block.side);
+        let len = Self::edge_len(side);
         // Among many ranks a ring has few lines for each: an edge would wait for room there.
         window.set_inline(false);
         Ok(Self {
-            block,
+            block: Block::new(&grid, me, side),
             edges: Edges::new(window, variant, to, len)?,
             len,
             sent: take(memory, D * len)?,
             got: take(memory, D * len)?,
         })
+    }
+
+    /// This rank's block.
+    pub const fn block(&self) -> Block<N> {
+        self.block
     }
 
     /// Sends the outermost cells to the neighbours, and fills the ghosts with what they send.

@@ -39,7 +39,9 @@ use flagpost::{Link, Rank, Rma, World, epoch::Assert};
 
 use self::tiles::{Shape, Tile, Tiles};
 use crate::tile::{gemm, potrf, root, syrk, trsm};
-use crate::{Compute, Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{
+    Compute, Job, Outcome, Program, Size, Variant, Wrong, check, product, sum, take, timed,
+};
 
 /// Readers of a column in an epoch, at most.
 const MOST: usize = 1024;
@@ -55,7 +57,7 @@ pub fn program<L: Link>() -> Program<L> {
         memory: |ranks, size| {
             let shape = shape(ranks, size);
             let rows = rows(shape);
-            shape.memory() + shape.area() + rows * rows
+            sum([shape.memory(), shape.area(), product([rows, rows])])
         },
         run,
     }
@@ -71,17 +73,12 @@ fn shape(ranks: u16, size: Size) -> Shape {
 
 /// Rows of the matrix.
 const fn rows(shape: Shape) -> usize {
-    shape.side * shape.tiles as usize
+    shape.side.saturating_mul(shape.tiles as usize)
 }
 
 /// Side: elements along each side of a tile. Steps: tiles along each side of the matrix.
 fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
-    let Job {
-        variant,
-        size,
-        mut memory,
-        compute,
-    } = job;
+    let (variant, size, mut memory, compute) = (job.variant, job.size, job.memory, job.compute);
     let shape = shape(world.size(), size);
     let len = shape.window_len(variant);
     let window = world.allocate::<f64>(len)?;

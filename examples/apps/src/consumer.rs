@@ -27,7 +27,7 @@ use flagpost::epoch::pscw::Exposure;
 use flagpost::{Error, Link, Rank, Rma as _, Tag, Window, World};
 
 use crate::messages::Mailboxes;
-use crate::{Compute, Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{Compute, Job, Outcome, Program, Size, Variant, Wrong, check, product, take, timed};
 
 /// Its row of the table.
 pub fn program<L: Link>() -> Program<L> {
@@ -37,7 +37,7 @@ pub fn program<L: Link>() -> Program<L> {
         variants: &[Variant::Messages, Variant::Pscw, Variant::Notified],
         published: None,
         small: Size { side: 20, steps: 7 },
-        memory: |_, size| 3 * size.side as usize,
+        memory: |_, size| product([3, size.side as usize]),
         run,
     }
 }
@@ -74,22 +74,20 @@ impl Place<'_> {
 
 /// Side: elements of a buffer. Steps: how many buffers each rank fills.
 fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
-    let Job {
-        variant,
-        size: Size { side, steps },
-        mut memory,
-        compute,
-    } = job;
+    let (Size { side, steps }, mut memory, compute) = (job.size, job.memory, job.compute);
     let len = side as usize;
+    let (used, expected) = (take(&mut memory, len)?, take(&mut memory, len)?);
+    used.fill(0.0);
+    expected.fill(0.0);
     let mut place = Place {
         me: world.rank(),
         producer: world.rank().prev(world.size()),
         consumer: world.rank().next(world.size()),
         data: take(&mut memory, len)?,
-        used: take(&mut memory, len)?,
+        used,
         compute,
     };
-    let outcome = match variant {
+    let outcome = match job.variant {
         Variant::Messages => {
             let window = world.allocate(BUFFERS * len)?;
             timed(world, || Ok(by_messages(&window, &mut place, steps)?))?
@@ -104,7 +102,6 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
             timed(world, || Ok(by_notified_gets(&buffers, &mut place, steps)?))?
         }
     };
-    let expected = take(&mut memory, len)?;
     for step in 0..steps {
         produce(place.producer, step, place.data);
         consume(place.data, expected);

@@ -20,21 +20,27 @@
 //! | `pscw` | when the plane is ready | when all ranks have completed their accesses |
 //! | `notified` | when the plane is ready | after as many notifications as there are planes |
 //!
-//! Slabs need not be of the same height: if there are more ranks than planes, some have none. Work:
-//! 5 n log n floating-point operations for n numbers, as is usual. The serial run transforms the
-//! whole cube, and finds the same bits.
+//! Slabs need not be of the same height: if there are more ranks than planes, some have none, and
+//! send and get nothing. Work: 5 n log n floating-point operations for n numbers, as is usual.
+//!
+//! Of several rounds the last one is compared. The serial run transforms the whole cube, and finds
+//! the same bits. That run takes the same table and the same steps, so it is checked itself: each
+//! rank makes a few of its numbers anew, as the sums that define them.
 //!
 //! Source: [foMPI] 4.3.
 //!
 //! [foMPI]: flagpost#sources
 
+use core::f64::consts::TAU;
 use core::ops::Range;
 
 use flagpost::{Error, Link, Rank, Rma, Tag, Window, World, epoch::Assert};
 
 use crate::messages::Mailboxes;
 use crate::radix2::{along, turns};
-use crate::{Compute, Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{
+    Compute, Job, Outcome, Program, Size, Variant, Wrong, check, product, random, sum, take, timed,
+};
 
 /// Ranks of an epoch, at most.
 const MOST: usize = 1024;
@@ -50,8 +56,9 @@ pub fn program<L: Link>() -> Program<L> {
         memory: |ranks, size| {
             let cube = Cube::new(ranks, size);
             // Slabs and cube; a message, a line, the table for lines.
-            let slabs = 2 * cube.slab(cube.most()) + cube.slab(cube.side);
-            slabs + cube.message() + 3 * cube.side
+            let slab = cube.slab(cube.most());
+            let lines = product([3, cube.side]);
+            sum([slab, slab, cube.slab(cube.side), cube.message(), lines])
         },
         run,
     }
@@ -66,13 +73,14 @@ struct Cube {
 
 impl Cube {
     fn new(ranks: u16, size: Size) -> Self {
-        let side = size.side.next_power_of_two() as usize;
+        let side = (size.side as usize).checked_next_power_of_two();
+        let side = side.unwrap_or(usize::MAX);
         Self { side, ranks }
     }
 
     /// Elements of some planes, or of as many rows of all planes.
-    const fn slab(&self, planes: usize) -> usize {
-        2 * planes * self.side * self.side
+    fn slab(&self, planes: usize) -> usize {
+        product([2, planes, self.side, self.side])
     }
 
     /// The planes of the rank that has most.
@@ -81,13 +89,13 @@ impl Cube {
     }
 
     /// Elements of the rows of a plane that one rank gets, at most.
-    const fn piece(&self) -> usize {
-        2 * self.most() * self.side
+    fn piece(&self) -> usize {
+        product([2, self.most(), self.side])
     }
 
     /// Elements of a message: such pieces of all planes of a rank.
-    const fn message(&self) -> usize {
-        self.most() * self.piece()
+    fn message(&self) -> usize {
+        product([self.most(), self.piece()])
     }
 
     /// The planes of a rank: the numbers of its rows, too.
@@ -102,8 +110,10 @@ impl Cube {
         2 * start * self.side..2 * end * self.side
     }
 
-    fn all(&self) -> impl Iterator<Item = Rank> + use<> {
-        (0..self.ranks).map(Rank::new)
+    /// The ranks that have planes, and get rows of all.
+    fn owners(self) -> impl Iterator<Item = Rank> {
+        let all = (0..self.ranks).map(Rank::new);
+        all.filter(move |&rank| !self.part(rank).is_empty())
     }
 }
 
@@ -125,12 +135,7 @@ struct Slab<'a, 'w, L: Link> {
 
 /// Side: numbers along each side of the cube, rounded up to a power of two. Steps: transforms.
 fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
-    let Job {
-        variant,
-        size,
-        mut memory,
-        compute,
-    } = job;
+    let (variant, size, mut memory, compute) = (job.variant, job.size, job.memory, job.compute);
     let cube = Cube::new(world.size(), size);
     let (side, me) = (cube.side, world.rank());
     let window = world.allocate::<f64>(match variant {
@@ -167,6 +172,7 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
         fill(whole, 0, last);
         serial(whole, side, slab.line, slab.turns);
         slab.compare(whole)?;
+        defined(whole, side, last, me, slab.line)?;
     }
     let numbers = (side * side * side) as u64;
     let stages = 3 * u64::from(side.trailing_zeros());
@@ -176,12 +182,17 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
     })
 }
 
-/// Elements of the cube from `start` on: anything.
+/// Fills elements of the cube, from `start` on.
 fn fill(elements: &mut [f64], start: usize, round: u32) {
-    for (element, at) in elements.iter_mut().zip(start as u32..) {
-        let any = at.wrapping_add(round).wrapping_mul(0x9E37_79B9) >> 16;
-        *element = f64::from(any) / f64::from(1 << 16);
+    for (element, at) in elements.iter_mut().zip(start..) {
+        *element = first(at, round);
     }
+}
+
+/// What an element of the cube is before a round: anything.
+fn first(at: usize, round: u32) -> f64 {
+    let any = (at as u32).wrapping_add(round).wrapping_mul(0x9E37_79B9) >> 16;
+    f64::from(any) / f64::from(1 << 16)
 }
 
 impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
@@ -221,6 +232,9 @@ impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
     /// Transforms the planes, and makes rows of all planes of them.
     fn transpose(&mut self, variant: Variant) -> Result<(), Wrong> {
         let (cube, window) = (self.cube, self.window);
+        if self.height() == 0 && variant != Variant::Fence {
+            return Ok(());
+        }
         match variant {
             Variant::Messages => self.by_messages()?,
             Variant::Fence => {
@@ -234,11 +248,11 @@ impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
             }
             Variant::Pscw => {
                 let mut group = [Rank::new(0); MOST];
-                let group = group.get_mut(..cube.ranks.into());
+                let group = group.get_mut(..cube.owners().count());
                 let group = group.ok_or(Wrong::Variant(variant))?;
                 group
                     .iter_mut()
-                    .zip(cube.all())
+                    .zip(cube.owners())
                     .for_each(|(to, rank)| *to = rank);
                 let exposure = window.post(&*group)?;
                 let access = window.start(&*group)?;
@@ -269,7 +283,8 @@ impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
         Ok(())
     }
 
-    /// Puts the pieces of a plane to their places on all ranks: to this one itself last.
+    /// Puts the pieces of a plane to their places on all ranks that get rows: to this one itself
+    /// last.
     fn each_piece(
         &self,
         nth: usize,
@@ -280,7 +295,10 @@ impl<'w, L: Link + 'w> Slab<'_, 'w, L> {
         let at = (cube.part(self.me).start + nth) * cube.piece();
         for distance in 1..=cube.ranks {
             let to = self.me.ahead(distance, cube.ranks);
-            put(to, at, &plane[cube.rows(to)])?;
+            let rows = cube.rows(to);
+            if !rows.is_empty() {
+                put(to, at, &plane[rows])?;
+            }
         }
         Ok(())
     }
@@ -354,6 +372,83 @@ fn serial(cube: &mut [f64], side: usize, line: &mut [f64], turns: &[f64]) {
     for stride in [1, side, side * side] {
         for start in (0..side * side * side).filter(|start| start / stride % side == 0) {
             along(cube, start, stride, line, turns);
+        }
+    }
+}
+
+/// Numbers of the serial run that each rank makes anew.
+const SAMPLES: u64 = 4;
+
+/// `Ok` if some numbers of the serial run are the sums that define them, but for rounding. `line`
+/// has room for a line.
+fn defined(
+    whole: &[f64],
+    side: usize,
+    round: u32,
+    rank: Rank,
+    line: &mut [f64],
+) -> Result<(), Wrong> {
+    let (turns, _) = line.as_chunks_mut::<2>();
+    for (turn, nth) in turns.iter_mut().zip(0..) {
+        *turn = turned(nth, side);
+    }
+    let numbers = side * side * side;
+    let at = |number: usize| [number / (side * side), number / side % side, number % side];
+    for sample in 0..SAMPLES {
+        let sample = random(u64::from(rank.get()) * SAMPLES + sample) as usize % numbers;
+        let [k, l, m] = at(sample);
+        let mut sum = [0.0, 0.0];
+        for number in 0..numbers {
+            let [z, y, x] = at(number);
+            let [cosine, sine] = turns[(k * z + l * y + m * x) % side];
+            let [real, imaginary] = [2 * number, 2 * number + 1].map(|at| first(at, round));
+            sum[0] += real * cosine - imaginary * sine;
+            sum[1] += real * sine + imaginary * cosine;
+        }
+        for (&found, expected) in whole[2 * sample..].iter().zip(sum) {
+            let is_near = (found - expected).abs() < 1e-12 * numbers as f64;
+            if !is_near {
+                return Err(Wrong::Value {
+                    what: "part of a number by its definition",
+                    found,
+                    expected,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// exp(-2 π i nth / side), by its power series.
+fn turned(nth: usize, side: usize) -> [f64; 2] {
+    let angle = -TAU * nth as f64 / side as f64;
+    let (mut sum, mut term) = ([1.0, 0.0], [1.0, 0.0]);
+    for divisor in 1..40 {
+        let factor = angle / f64::from(divisor);
+        term = [-term[1] * factor, term[0] * factor];
+        sum = [sum[0] + term[0], sum[1] + term[1]];
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_serial_run_with_a_wrong_table_is_found() {
+        const SIDE: usize = 8;
+        let (mut cube, mut line) = ([0.0; 2 * SIDE * SIDE * SIDE], [0.0; 2 * SIDE]);
+        let mut table = [0.0; SIDE];
+        turns(&mut table);
+        for wrong in [None, Some(2), Some(5)] {
+            if let Some(element) = wrong {
+                table[element] += 1e-6;
+            }
+            fill(&mut cube, 0, 3);
+            serial(&mut cube, SIDE, &mut line, &table);
+            let found = defined(&cube, SIDE, 3, Rank::new(0), &mut line);
+            assert_eq!(found.is_ok(), wrong.is_none(), "{wrong:?}: {found:?}");
         }
     }
 }

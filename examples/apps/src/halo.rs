@@ -13,10 +13,10 @@
 
 use core::mem::swap;
 
-use flagpost::{Grid, Link, World};
+use flagpost::{Link, World};
 
 use crate::block::{Block, Cells, Ghosts as AllGhosts};
-use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, product, sum, take, timed};
 
 type Ghosts<'a, 'w, L> = AllGhosts<'a, 'w, L, 2, 4, 1>;
 
@@ -29,9 +29,10 @@ pub fn program<L: Link>() -> Program<L> {
         published: None,
         small: Size { side: 6, steps: 5 },
         memory: |ranks, size| {
-            let side = size.side as usize;
-            let planes = 2 * side * side * usize::from(ranks);
-            Ghosts::<L>::memory(side) + 2 * Block::<2>::padded_len(side) + planes
+            let side = size.side.max(1) as usize;
+            let planes = product([2, side, side, ranks.into()]);
+            let block = product([2, Block::<2>::padded_len(side)]);
+            sum([Ghosts::<L>::memory(side), block, planes])
         },
         run,
     }
@@ -39,17 +40,11 @@ pub fn program<L: Link>() -> Program<L> {
 
 /// Side: cells along each side of a rank's block.
 fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
-    let Job {
-        variant,
-        size: Size { side, steps },
-        mut memory,
-        compute,
-    } = job;
+    let (Size { side, steps }, mut memory, compute) = (job.size, job.memory, job.compute);
     let side = side.max(1) as usize;
-    let grid = Grid::new(world.size(), [0; 2], [true; 2])?;
-    let block = Block::new(&grid, world.rank(), side);
     let window = world.allocate(Ghosts::<L>::window_len(side))?;
-    let mut ghosts = Ghosts::new(&window, variant, &grid, block, &mut memory)?;
+    let mut ghosts = Ghosts::new(&window, job.variant, side, &mut memory)?;
+    let block = ghosts.block();
     let mut cells = || take(&mut memory, Block::<2>::padded_len(side));
     let (mut now, _) = cells()?.as_chunks_mut();
     let (mut next, _) = cells()?.as_chunks_mut();

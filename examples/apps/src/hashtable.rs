@@ -29,7 +29,9 @@ use flagpost::{
     rma::Operation,
 };
 
-use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, random, take, timed};
+use crate::{
+    Job, Outcome, Program, Size, Variant, Wrong, check, product, random, sum, take, timed,
+};
 
 /// Its row of the table.
 pub fn program<L: Link>() -> Program<L> {
@@ -45,7 +47,8 @@ pub fn program<L: Link>() -> Program<L> {
         memory: |ranks, size| {
             let shape = Shape::new(ranks, size);
             // A table, what the serial run expects in it, what is there, and free mailboxes.
-            shape.len() + 2 * shape.elements() + usize::from(ranks)
+            let serial = product([2, shape.elements()]);
+            sum([shape.len(), serial, ranks.into()])
         },
         run,
     }
@@ -59,7 +62,7 @@ const END: u64 = 0;
 const USED: usize = 0;
 
 /// How many elements a rank has, and which are for what.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 struct Shape {
     ranks: u16,
     places: usize,
@@ -67,12 +70,14 @@ struct Shape {
 }
 
 impl Shape {
-    /// As many elements of the heap as a rank inserts keys, and some for the luck of small numbers.
+    /// As many elements of the heap as a rank inserts keys, and more for the spread: the number of
+    /// keys that a rank gets differs by about the root of their mean.
     fn new(ranks: u16, size: Size) -> Self {
+        let keys = size.steps as usize;
         Self {
             ranks,
             places: size.side.max(1) as usize,
-            heap: size.steps as usize + 32,
+            heap: keys.saturating_add(8 * keys.isqrt() + 32),
         }
     }
 
@@ -91,13 +96,13 @@ impl Shape {
         }
     }
 
-    const fn elements(self) -> usize {
-        1 + self.places + self.heap
+    fn elements(self) -> usize {
+        sum([1, self.places, self.heap])
     }
 
     /// Words of a table.
-    const fn len(self) -> usize {
-        2 * self.elements()
+    fn len(self) -> usize {
+        product([2, self.elements()])
     }
 }
 
@@ -119,16 +124,11 @@ fn keys(rank: Rank, size: Size) -> impl Iterator<Item = u64> {
 
 /// Side: places of a rank's table. Steps: keys that each rank inserts.
 fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
-    let Job {
-        variant,
-        size,
-        mut memory,
-        ..
-    } = job;
+    let (size, mut memory) = (job.size, job.memory);
     let (me, shape) = (world.rank(), Shape::new(world.size(), size));
     let table: &mut [u64] = bytemuck::cast_slice_mut(take(&mut memory, shape.len())?);
     table.fill(FREE);
-    let outcome = match variant {
+    let outcome = match job.variant {
         Variant::Messages => {
             let window = world.allocate(shape.ranks.into())?;
             let free = take(&mut memory, shape.ranks.into())?;
@@ -336,4 +336,28 @@ fn chain(table: &[u64], place: usize) -> impl Iterator<Item = u64> {
     core::iter::successors(first, after)
         .take(table.len() / 2)
         .map(|element| table.get(key(element)).copied().unwrap_or(FREE))
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec;
+
+    use super::*;
+
+    #[test]
+    fn a_heap_has_room_for_all_keys_of_its_rank() {
+        for ranks in [2, 4, 48] {
+            for steps in [1, 24, 1024, 16_384] {
+                let size = Size { side: 1, steps };
+                let shape = Shape::new(ranks, size);
+                let mut counts = vec![0; usize::from(ranks)];
+                for key in (0..ranks).flat_map(|rank| keys(Rank::new(rank), size)) {
+                    counts[shape.home(key).0.index()] += 1;
+                }
+                assert!(counts.iter().all(|&count| count <= shape.heap), "{shape:?}");
+            }
+        }
+    }
 }

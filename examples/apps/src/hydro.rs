@@ -19,11 +19,11 @@
 use core::array::from_fn;
 use core::mem::swap;
 
-use flagpost::{Grid, Link, World};
+use flagpost::{Link, World};
 
 use crate::block::{Block, Cells, Ghosts as AllGhosts};
 use crate::tile::root;
-use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, product, sum, take, timed};
 
 /// Density, momentum along both dimensions, energy: in a cell's volume.
 type Gas = [f64; FIELDS];
@@ -40,10 +40,10 @@ pub fn program<L: Link>() -> Program<L> {
         published: None,
         small: Size { side: 5, steps: 4 },
         memory: |ranks, size| {
-            let side = size.side as usize;
-            let planes = 2 * side * side * usize::from(ranks);
-            let cells = 2 * Block::<2>::padded_len(side) + planes;
-            Ghosts::<L>::memory(side) + FIELDS * cells
+            let side = size.side.max(1) as usize;
+            let plane = product([side, side, ranks.into()]);
+            let cells = product([2 * FIELDS, sum([Block::<2>::padded_len(side), plane])]);
+            sum([Ghosts::<L>::memory(side), cells])
         },
         run,
     }
@@ -51,18 +51,12 @@ pub fn program<L: Link>() -> Program<L> {
 
 /// Side: cells along each side of a rank's block.
 fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
-    let Job {
-        variant,
-        size: Size { side, steps },
-        mut memory,
-        compute,
-    } = job;
+    let (Size { side, steps }, mut memory, compute) = (job.size, job.memory, job.compute);
     let side = side.max(1) as usize;
-    let grid = Grid::new(world.size(), [0; 2], [true; 2])?;
-    let block = Block::new(&grid, world.rank(), side);
-    let plane = block.whole();
     let window = world.allocate(Ghosts::<L>::window_len(side))?;
-    let mut ghosts = Ghosts::new(&window, variant, &grid, block, &mut memory)?;
+    let mut ghosts = Ghosts::new(&window, job.variant, side, &mut memory)?;
+    let block = ghosts.block();
+    let plane = block.whole();
     let mut now = gas(Block::<2>::padded_len(side), &mut memory)?;
     let mut next = gas(Block::<2>::padded_len(side), &mut memory)?;
     for (cell, place) in block.cells().zip(block.places()) {

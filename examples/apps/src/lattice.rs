@@ -22,10 +22,10 @@
 //!
 //! [foMPI]: flagpost#sources
 
-use flagpost::{Grid, Link, World};
+use flagpost::{Link, World};
 
 use crate::block::{Block, Cells, Ghosts as AllGhosts};
-use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, take, timed};
+use crate::{Job, Outcome, Program, Size, Variant, Wrong, check, product, sum, take, timed};
 
 type Ghosts<'a, 'w, L> = AllGhosts<'a, 'w, L, 4, 8, 1>;
 
@@ -47,9 +47,10 @@ pub fn program<L: Link>() -> Program<L> {
         published: None,
         small: Size { side: 2, steps: 4 },
         memory: |ranks, size| {
-            let side = size.side as usize;
-            let whole = side.pow(4) * usize::from(ranks);
-            Ghosts::<L>::memory(side) + VECTORS * (Block::<4>::padded_len(side) + whole)
+            let side = size.side.max(1) as usize;
+            let whole = product([side, side, side, side, ranks.into()]);
+            let sites = sum([Block::<4>::padded_len(side), whole]);
+            sum([Ghosts::<L>::memory(side), product([VECTORS, sites])])
         },
         run,
     }
@@ -57,18 +58,12 @@ pub fn program<L: Link>() -> Program<L> {
 
 /// Side: sites along each side of a rank's block.
 fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
-    let Job {
-        variant,
-        size: Size { side, steps },
-        mut memory,
-        compute,
-    } = job;
+    let (Size { side, steps }, mut memory, compute) = (job.size, job.memory, job.compute);
     let side = side.max(1) as usize;
-    let grid = Grid::new(world.size(), [0; 4], [true; 4])?;
-    let block = Block::new(&grid, world.rank(), side);
-    let whole = block.whole();
     let window = world.allocate(Ghosts::<L>::window_len(side))?;
-    let mut ghosts = Ghosts::new(&window, variant, &grid, block, &mut memory)?;
+    let mut ghosts = Ghosts::new(&window, job.variant, side, &mut memory)?;
+    let block = ghosts.block();
+    let whole = block.whole();
     let mut vectors = Vectors::new(Block::<4>::padded_len(side), &mut memory)?;
     vectors.begin(block.cells().zip(block.places()));
     let sites = side.pow(4) as u64;

@@ -2,7 +2,8 @@
 //!
 //! Each runs over any link, on as many ranks as there are. It has variants, which differ in how
 //! ranks tell each other of data, and in nothing else. Each rank checks its part of the result
-//! against a serial run of its own. A program takes no heap: the caller lends it memory.
+//! against a serial run of its own. In [`stencil`] and [`tree`] the result is one number: rank 0
+//! alone has it and checks it. A program takes no heap: the caller lends it memory.
 //!
 //! | program | pattern | source |
 //! |---|---|---|
@@ -125,6 +126,24 @@ pub struct Size {
     pub steps: u32,
 }
 
+impl Size {
+    /// Reads SIDExSTEPS. Neither is 0.
+    pub fn of(text: &str) -> Option<Self> {
+        let (side, steps) = text.split_once('x')?;
+        let size = Self {
+            side: side.parse().ok()?,
+            steps: steps.parse().ok()?,
+        };
+        (size.side > 0 && size.steps > 0).then_some(size)
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.side, self.steps)
+    }
+}
+
 /// Called with how many operations a rank has just done, of its work or beside it. On a machine
 /// with a clock of its own this does nothing; in simulated time it charges for them.
 pub type Compute<'a> = &'a dyn Fn(u64);
@@ -135,7 +154,7 @@ pub struct Job<'a> {
     pub variant: Variant,
     /// How much there is to do.
     pub size: Size,
-    /// Memory of this rank alone: at least [`Program::memory`] elements.
+    /// Memory of this rank alone: at least as much as [`Program::memory`] says.
     pub memory: &'a mut [f64],
     /// Is told of floating-point operations.
     pub compute: Compute<'a>,
@@ -171,6 +190,8 @@ pub enum Wrong {
         /// How many elements more it takes.
         missing: usize,
     },
+    /// There cannot be as much memory as this size takes.
+    Size(Size),
     /// A table of fixed size has no room for more.
     Full(&'static str),
     /// The program has no such variant.
@@ -193,6 +214,10 @@ impl fmt::Display for Wrong {
                 expected,
             } => write!(f, "{what}: {found}, and {expected} in the serial run"),
             Self::Memory { missing } => write!(f, "lend {missing} more elements of memory"),
+            Self::Size(Size { side, steps }) => write!(
+                f,
+                "size {side}x{steps} takes more memory than there can be: a smaller side, or fewer steps"
+            ),
             Self::Full(what) => write!(f, "{what} is full"),
             Self::Variant(variant) => write!(f, "there is no variant {variant} of it"),
         }
@@ -212,18 +237,31 @@ pub struct Program<L: Link> {
     pub published: Option<(f64, &'static str)>,
     /// A size for a test.
     pub small: Size,
-    /// Elements of memory that a rank lends it.
-    pub memory: fn(ranks: u16, size: Size) -> usize,
+    /// Elements of memory that a rank lends it; more than there can be if they are too many to
+    /// count.
+    pub(crate) memory: fn(ranks: u16, size: Size) -> usize,
     /// What [`Program::run`] runs: all ranks at the same time, with the same variant and size.
     pub(crate) run: fn(&World<'_, L>, Job<'_>) -> Result<Outcome, Wrong>,
 }
 
 impl<L: Link> Program<L> {
+    /// Elements of memory that a rank lends it.
+    ///
+    /// # Errors
+    /// [`Wrong::Size`].
+    pub fn memory(&self, ranks: u16, size: Size) -> Result<usize, Wrong> {
+        let elements = (self.memory)(ranks, size);
+        // No slice is longer.
+        let is_possible = elements <= isize::MAX as usize / size_of::<f64>();
+        is_possible.then_some(elements).ok_or(Wrong::Size(size))
+    }
+
     /// Runs it, if it has this variant.
     ///
     /// # Errors
     /// Those of [`Wrong`].
     pub fn run(&self, world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
+        self.memory(world.size(), job.size)?;
         match self.variants.contains(&job.variant) {
             true => (self.run)(world, job),
             false => Err(Wrong::Variant(job.variant)),
@@ -245,6 +283,16 @@ pub fn programs<L: Link>() -> [Program<L>; 10] {
         sparse::program(),
         fft::program(),
     ]
+}
+
+/// The sum of these numbers of elements, or [`usize::MAX`] if it is larger.
+pub(crate) fn sum<const N: usize>(parts: [usize; N]) -> usize {
+    parts.into_iter().fold(0, usize::saturating_add)
+}
+
+/// Their product, or [`usize::MAX`] if it is larger.
+pub(crate) fn product<const N: usize>(factors: [usize; N]) -> usize {
+    factors.into_iter().fold(1, usize::saturating_mul)
 }
 
 /// Takes `len` elements from the front of `memory`.

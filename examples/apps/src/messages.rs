@@ -9,7 +9,9 @@
 //!     │ put_notify(data, lane) ──► mailbox ── copy ──► into
 //!     │ ◄── notify(lane) ────────────┘
 //! ```
-//! A lane has one sender, one receiver, and one message on its way.
+//! A lane has one sender, one receiver, and one message on its way. A message that nobody waits for
+//! yet takes room in the receiver's queue of notifications, and so does a notice that a mailbox is
+//! free. So there are a few lanes, used in turn, however many messages there are.
 
 use flagpost::{Error, Link, Rank, Tag, Window};
 

@@ -32,10 +32,13 @@ pub fn program<L: Link>() -> Program<L> {
         variants: &[Variant::Messages, Variant::Pscw, Variant::Notified],
         published: Some((2.17, "[NA] Fig. 4b")),
         small: Size { side: 12, steps: 2 },
-        memory: |_, size| size.side as usize,
+        memory: |_, size| columns(size) as usize,
         run,
     }
 }
+
+/// Lanes of messages for rows, used in turn. One more is for the corner.
+const LANES: usize = 8;
 
 /// How a value goes to the next rank, and comes from the one before.
 struct Pipe<'a, 'w, L: Link> {
@@ -52,7 +55,8 @@ impl<L: Link> Pipe<'_, '_, L> {
         match self.variant {
             Variant::Messages => {
                 let mut value = [0.0];
-                self.mailboxes().receive(from, index as u32, &mut value)?;
+                self.mailboxes()
+                    .receive(from, self.lane(index), &mut value)?;
                 return Ok(value[0]);
             }
             Variant::Pscw => self.inbox.post([from])?.wait()?,
@@ -68,9 +72,11 @@ impl<L: Link> Pipe<'_, '_, L> {
     /// Sends `value` to element `index` of `to`'s inbox, in sweep `sweep`.
     fn send(&self, to: Rank, index: usize, value: f64, sweep: u32) -> Result<(), Error> {
         match self.variant {
-            Variant::Messages => self
-                .mailboxes()
-                .send(to, index as u32, &[value], sweep == 0),
+            Variant::Messages => {
+                let is_first = sweep == 0 && (index < LANES || index == self.rows);
+                self.mailboxes()
+                    .send(to, self.lane(index), &[value], is_first)
+            }
             Variant::Pscw => {
                 let access = self.inbox.start([to])?;
                 access.put(to, index, &[value])?;
@@ -81,26 +87,39 @@ impl<L: Link> Pipe<'_, '_, L> {
     }
 
     const fn mailboxes(&self) -> Mailboxes<'_, '_, L> {
-        Mailboxes::new(self.inbox, self.rows as u32 + 1, 1)
+        Mailboxes::new(self.inbox, LANES as u32 + 1, 1)
+    }
+
+    /// The lane of a row, or of the corner.
+    const fn lane(&self, index: usize) -> u32 {
+        let lane = if index == self.rows {
+            LANES
+        } else {
+            index % LANES
+        };
+        lane as u32
     }
 }
 
-/// Side: columns of a rank, and rows. Steps: sweeps.
+/// Columns of a rank, and rows.
+const fn columns(size: Size) -> u32 {
+    if size.side < 2 { 2 } else { size.side }
+}
+
+/// Side: columns of a rank, and rows: at least two. Steps: sweeps.
 fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
-    let Job {
-        variant,
-        size,
-        mut memory,
-        compute,
-    } = job;
-    let (side, sweeps) = (size.side.max(2), size.steps);
+    let (side, sweeps) = (columns(job.size), job.size.steps);
+    let mut memory = job.memory;
     let row = take(&mut memory, side as usize)?;
     let rows = side as usize;
-    let inbox = world.allocate::<f64>(rows + 1)?;
+    let inbox = world.allocate::<f64>(match job.variant {
+        Variant::Messages => LANES + 1,
+        _ => rows + 1,
+    })?;
     let pipe = Pipe {
         inbox: &inbox,
-        variant,
-        compute,
+        variant: job.variant,
+        compute: job.compute,
         rows,
     };
     let mut corner = 0.0;

@@ -186,7 +186,8 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// The last notification that it matched, if the request is complete. Does not wait.
     ///
-    /// A complete request is not started any more.
+    /// A complete request is not started any more. A loop of tests keeps the processor: where ranks
+    /// share one, wait within a short budget, by [`wait_within`](Self::wait_within).
     ///
     /// # Errors
     /// [`Error::RequestInactive`]; [`Error::QueueFull`] if the queue holds only what others must

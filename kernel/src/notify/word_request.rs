@@ -317,7 +317,8 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     /// not wait.
     ///
     /// A complete request is not started any more. Takes notifications from the link, if there is
-    /// room.
+    /// room. A loop of tests keeps the processor: where ranks share one, wait within a short
+    /// budget, by [`wait_within`](Self::wait_within).
     ///
     /// # Errors
     /// [`Error::RequestInactive`]; [`Error::PeerLost`] if it is not complete and a rank is lost (it

@@ -164,7 +164,8 @@ impl<'r, 'w, L: Link> Request<'r, 'w, L> {
         Ok(self)
     }
 
-    /// True if it is done; continues as far as that is possible now. Does not wait.
+    /// True if it is done; continues as far as that is possible now. Does not wait. A loop of tests
+    /// keeps the processor: where ranks share one, wait as [`test_any`](crate::test_any) says.
     ///
     /// # Errors
     /// [`Error::PeerLost`], also where it is not done and the link knows another rank to be lost.

@@ -56,6 +56,7 @@ pub struct Bells;
 
 impl Has<Scc<SccBus>> for Bells {
     const BELL: Option<Bell<Scc<SccBus>>> = Some((Scc::ring, Scc::wait_for_ring));
+    const PROGRAMS: bool = true;
 }
 
 /// What a case runs on. Prints as the profile's or the preset's name; none is both.
@@ -151,7 +152,7 @@ impl Setting {
 
     /// Whether the chip has what the case needs: the SCC has no atomics, nor has a chip without
     /// registers, and on a network there is nothing below the link. The SCC port has names for 512
-    /// cores.
+    /// cores. Whole programs are compiled for the SCC and the networks alone.
     pub fn fits(&self) -> bool {
         if self.chip.is_network() {
             return link_cases::<Network>().any(|case| case.name == self.case.name);
@@ -161,6 +162,9 @@ impl Setting {
         }
         if self.chip.mapping().is_some() {
             return self.cores <= 512 && !self.case.atomics;
+        }
+        if matches!(self.chip, Chip::Preset(_)) && self.case.name.starts_with("apps.") {
+            return false;
         }
         // A sleeping core's bell is not the program's.
         let bell = self.chip == Chip::Preset(Preset::Sleeping) && self.case.name == "hal.doorbell";

@@ -45,6 +45,7 @@ pub struct Simulator<const LINE: usize = 32>;
 impl<const LINE: usize> Platform for Simulator<LINE> {
     type Machine = SimCore<LINE>;
     type Link = Mapped<SimCore<LINE>>;
+    const PROGRAMS: bool = LINE == 32;
 
     fn link(
         machine: &SimCore<LINE>,

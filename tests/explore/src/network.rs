@@ -13,6 +13,7 @@ pub struct Network;
 impl Platform for Network {
     type Machine = SimCore;
     type Link = Mock;
+    const PROGRAMS: bool = true;
 
     fn link(machine: &SimCore, _session: Session, ring: Option<Ring>) -> Result<Mock, Refusal> {
         let nic = Nic::open(machine.clone());

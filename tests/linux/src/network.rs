@@ -21,6 +21,7 @@ struct OverFabric;
 impl Platform for OverFabric {
     type Machine = Network;
     type Link = Networked<Network>;
+    const PROGRAMS: bool = true;
 
     fn link(
         network: &Network,

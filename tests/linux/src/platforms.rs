@@ -36,6 +36,7 @@ struct Native;
 impl Platform for Native {
     type Machine = Linux<Coherent>;
     type Link = HostLink;
+    const PROGRAMS: bool = true;
 
     fn link(
         machine: &Self::Machine,

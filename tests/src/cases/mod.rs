@@ -4,6 +4,7 @@
 mod families;
 
 mod any_link;
+mod apps;
 mod attached;
 mod collective;
 mod collective_unfinished;
@@ -88,6 +89,12 @@ impl<P: Platform> Links<P> {
         Self::PROGRESS,
         Self::NOTIFIED,
         Self::COUNTED,
+        // No mutation point needs a whole program to be noticed.
+        if P::PROGRAMS && cfg!(not(mutants)) {
+            Self::APPS
+        } else {
+            &[]
+        },
     ];
 }
 

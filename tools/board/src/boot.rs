@@ -221,7 +221,8 @@ impl<'a> Follower<'a> {
     fn tell(&mut self) {
         while let Some(case) = self.run.cases.get(self.told).filter(|case| case.over) {
             if self.setup.json {
-                out(&report::object(case, self.run.cores, self.run.seed));
+                let run = &self.run;
+                out(&report::object(case, &run.notes, run.cores, run.seed));
             }
             self.told += 1;
         }

@@ -52,8 +52,8 @@ pub fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> String) 
 }
 
 /// The object of a case, on a line: `{"case":..,"cores":..,"seed":..,"ok":..,"instructions":..}`.
-/// Skipped cases have `"skipped":true`, failed ones `"error"`.
-pub fn object(case: &Case, cores: u32, seed: u32) -> String {
+/// Skipped cases have `"skipped":true`, failed ones `"error"`, and those that measure `"notes"`.
+pub fn object(case: &Case, notes: &[Note], cores: u32, seed: u32) -> String {
     let count = case.instructions;
     let object = Json::new()
         .text("case", &case.name)
@@ -64,13 +64,25 @@ pub fn object(case: &Case, cores: u32, seed: u32) -> String {
             "instructions",
             count.map_or("null".to_owned(), |n| n.to_string()),
         );
-    match &case.outcome {
+    let object = match &case.outcome {
         Outcome::Skipped(_) => object.number("skipped", true),
         Outcome::Failed(_, how) => object.text("error", how),
         Outcome::Running => object.text("error", "did not end"),
         Outcome::Passed => object,
+    };
+    let mut of_case = notes
+        .iter()
+        .filter(|note| note.case == case.name)
+        .peekable();
+    match of_case.peek() {
+        None => object.end(),
+        Some(_) => {
+            let each = |notes: Json, note: &Note| notes.number(&note.what, &note.value);
+            object
+                .number("notes", of_case.fold(Json::new(), each).end())
+                .end()
+        }
     }
-    .end()
 }
 
 fn result(case: &Case) -> String {
@@ -182,22 +194,30 @@ mod tests {
 
     #[test]
     fn objects_are_json() {
-        let passed = object(&case(Outcome::Passed), 8, 0);
+        let passed = object(&case(Outcome::Passed), &[], 8, 0);
         assert_eq!(
             passed,
             r#"{"case":"put \"x\"","cores":8,"seed":0,"ok":true,"instructions":7}"#
         );
+        let notes = [("put \"x\"", 24), ("get", 7)].map(|(case, value)| Note {
+            case: case.to_owned(),
+            core: 0,
+            what: "hops per core".to_owned(),
+            value: value.to_string(),
+        });
+        let noted = object(&case(Outcome::Passed), &notes, 8, 0);
+        assert!(noted.ends_with(r#""instructions":7,"notes":{"hops per core":24}}"#));
         let failed = Case {
             instructions: None,
             ..case(Outcome::Failed("HUNG", "a\nb".to_owned()))
         };
-        let failed = object(&failed, 8, 3);
+        let failed = object(&failed, &[], 8, 3);
         let value: serde_json::Value = serde_json::from_str(&failed).unwrap();
         assert_eq!(value["error"], "a\nb");
         assert_eq!(value["seed"], 3);
         assert_eq!(value["ok"], false);
         assert!(value["instructions"].is_null());
-        let skipped = object(&case(Outcome::Skipped("2..4".to_owned())), 8, 0);
+        let skipped = object(&case(Outcome::Skipped("2..4".to_owned())), &[], 8, 0);
         assert!(skipped.ends_with(r#""skipped":true}"#) && skipped.contains(r#""ok":true"#));
     }
 

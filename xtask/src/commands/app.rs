@@ -10,7 +10,7 @@ use super::bench::hand_over;
 use crate::console::Console;
 
 /// Run a program of the sources, such as stencil or cholesky, or all: on the simulator, on this
-/// machine, or over libfabric
+/// machine, over libfabric, or under QEMU
 ///
 /// `cargo xtask app --help` tells the rest.
 #[derive(Args, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 /// Runs the command; `false` if a program failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     let packages = ["flagpost-bench-apps", "flagpost-linux"];
-    let programs = ["flagpost-app", "flagpost-app-rank", "flagpost-run"];
+    let programs = ["flagpost-app", "flagpost-run", "examples/app"];
     let arguments = &arguments.arguments;
     hand_over(console, "explore", &packages, &programs, arguments)
 }

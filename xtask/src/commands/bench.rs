@@ -104,7 +104,11 @@ pub(super) fn hand_over(
     let program = programs.first().context("no program")?;
     console.step(format!("building {program}"));
     let packages = packages.iter().map(|name| ["--package", name]);
-    let all = packages.chain(programs.iter().map(|name| ["--bin", name]));
+    let programs = { programs.iter() }.map(|name| match name.strip_prefix("examples/") {
+        Some(example) => ["--example", example],
+        None => ["--bin", name],
+    });
+    let all = packages.chain(programs);
     let words = ["build", "--quiet", "--profile", profile];
     if !compiling::cargo(words.into_iter().chain(all.flatten()))? {
         bail!("{program} does not build");

@@ -17,8 +17,9 @@ use crate::{children, compiling, image, paths, tools};
 /// The providers, as `flagpost-run` and as libfabric names them.
 const PROVIDERS: [(&str, &str); 2] = [("tcp", "tcp;ofi_rxm"), ("shm", "shm")];
 
-/// Ranks of the stencil, and how often each of its variants runs.
+/// Ranks of the stencil, its size, and how often each of its variants runs.
 const STENCIL: [u16; 2] = [2, 4];
+const STENCIL_SIZE: [&str; 2] = ["250", "8"];
 const STENCIL_RUNS: usize = 5;
 
 /// Registered memory of a rank.
@@ -28,9 +29,9 @@ const MEMORY: &str = "16M";
 ///
 /// Each figure is measured in short batches, most of which nothing interrupts: one of the C program
 /// `bench/fabric/raw.c`, one of Flagpost, in turn, on the same two processors. Medians; the ratio
-/// is the median over pairs of batches. The stencil is an example program: its variant with epochs
-/// stands in place of bare libfabric. Times (us, ms) have an upper limit of the ratio, all else a
-/// lower one. The exit status does not say whether limits were kept: hosts are noisy.
+/// is the median over pairs of batches. The stencil is that of `cargo xtask app`: its variant with
+/// epochs stands in place of bare libfabric. Times (us, ms) have an upper limit of the ratio, all
+/// else a lower one. The exit status does not say whether limits were kept: hosts are noisy.
 #[derive(Parser, Debug)]
 #[command(
     name = "cargo xtask bench fabric",
@@ -133,7 +134,7 @@ impl Programs {
                 "flagpost-linux",
             ],
             &["--bin", "flagpost-bench-fabric", "--bin", "flagpost-run"],
-            &["--example", "stencil"],
+            &["--example", "app"],
         ];
         if !compiling::cargo(words.concat())? {
             bail!("flagpost-bench-fabric does not build");
@@ -168,20 +169,20 @@ impl Programs {
         text.lines().map(read).collect()
     }
 
-    /// The example's variants, in turn: with notified puts, beside with epochs.
+    /// The program's variants, in turn: with notified puts, beside with epochs.
     fn stencil(&self, name: String, provider: &str, ranks: u16) -> Result<Value> {
         let time = |variant| {
             let mut command = self.job(provider, ranks);
             command
-                .arg(self.directory.join("examples/stencil"))
-                .arg(variant);
+                .arg(self.directory.join("examples/app"))
+                .args(["stencil", variant])
+                .args(STENCIL_SIZE);
             let text = answer(&mut command, provider)?;
-            let time = text
-                .split(" in ")
-                .nth(1)
-                .and_then(|rest| rest.split(' ').next());
-            let time = time.and_then(|time| time.parse::<f64>().ok());
-            time.with_context(|| format!("the stencil said {text:?}"))
+            let told: Value = serde_json::from_str(&text).context("no JSON")?;
+            let number = |name: &str| told[name].as_f64();
+            let time = number("ticks").zip(number("per_second"));
+            time.map(|(ticks, per_second)| ticks / per_second * 1e3)
+                .with_context(|| format!("the stencil said {text:?}"))
         };
         let mut pairs = Vec::new();
         for _ in 0..STENCIL_RUNS {

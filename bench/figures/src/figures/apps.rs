@@ -11,7 +11,7 @@ use super::{points, tenths};
 use crate::figure::{Axis, Curve, Drawn, Figure, Kind, Mark, Plan, Task, number};
 use crate::published::{N26, N30, Published};
 
-const RANKS: [u16; 6] = [2, 4, 8, 16, 32, 48];
+const RANKS: &[u16] = &[2, 4, 8, 16, 32, 48];
 const NOTE: &str = "Simulated SCC: shared memory and floating-point operations take time. Each result is that of a serial run.";
 
 /// What the programs call messages.
@@ -47,6 +47,7 @@ fn run(name: &'static str, variant: Variant, ranks: u16, size: Size) -> Task {
 struct Scaling {
     name: &'static str,
     variants: &'static [Variant],
+    ranks: &'static [u16],
     size: Size,
     /// What the cores share or have each.
     cores: &'static str,
@@ -54,13 +55,15 @@ struct Scaling {
 
 impl Scaling {
     fn tasks(&self) -> Vec<Task> {
-        let each = |&variant| RANKS.map(|ranks| run(self.name, variant, ranks, self.size));
-        self.variants.iter().flat_map(each).collect()
+        let of = |variant| { self.ranks.iter() }.map(move |&ranks| (variant, ranks));
+        let all = self.variants.iter().flat_map(|&variant| of(variant));
+        all.map(|(variant, ranks)| run(self.name, variant, ranks, self.size))
+            .collect()
     }
 
     fn curves(&self, values: &[Vec<f64>], shown: impl Fn(f64, f64) -> f64) -> Vec<Curve> {
-        let xs = RANKS.map(f64::from);
-        let each = self.variants.iter().zip(values.chunks(RANKS.len()));
+        let xs = self.xs();
+        let each = self.variants.iter().zip(values.chunks(xs.len()));
         each.map(|(&variant, values)| {
             let (kind, label) = look(variant);
             let ys = values.iter().map(|value| shown(value[0], value[1]));
@@ -69,9 +72,14 @@ impl Scaling {
         .collect()
     }
 
+    fn xs(&self) -> Vec<f64> {
+        self.ranks.iter().copied().map(f64::from).collect()
+    }
+
     fn command(&self) -> String {
         let Size { side, steps } = self.size;
-        let ranks = RANKS.map(|ranks| ranks.to_string()).join(",");
+        let ranks: Vec<_> = self.ranks.iter().map(u16::to_string).collect();
+        let ranks = ranks.join(",");
         format!(
             "cargo xtask app {} --ranks {ranks} --size {side}x{steps}",
             self.name
@@ -107,7 +115,7 @@ impl Scaling {
                         "{title} on 48 cores: notified puts are {} times as fast as messages",
                         tenths(notified.1 / messages.1)
                     ),
-                    x: Axis::log(self.cores).marked(RANKS.map(f64::from)),
+                    x: Axis::log(self.cores).marked(self.xs()),
                     y: Axis::log(what),
                     curves,
                     published: vec![mark],
@@ -129,6 +137,7 @@ pub(super) fn stencil() -> Plan {
     let scaling = Scaling {
         name: "stencil",
         variants: &[Variant::Notified, Variant::Messages, Variant::Pscw],
+        ranks: RANKS,
         size: Size { side: 64, steps: 4 },
         cores: "cores, each with as much work",
     };
@@ -150,6 +159,7 @@ pub(super) fn cholesky() -> Plan {
             Variant::Pscw,
             Variant::Fence,
         ],
+        ranks: RANKS,
         size: Size { side: 4, steps: 48 },
         cores: "cores, which share a matrix of 192 x 192",
     };
@@ -166,6 +176,7 @@ pub(super) fn hashtable() -> Plan {
     let scaling = Scaling {
         name: "hashtable",
         variants: &[Variant::Fence, Variant::Messages],
+        ranks: RANKS,
         size: Size {
             side: 64,
             steps: 64,
@@ -189,7 +200,7 @@ pub(super) fn hashtable() -> Plan {
                     tenths(ends[0]),
                     tenths(ends[1])
                 ),
-                x: Axis::log(scaling.cores).marked(RANKS.map(f64::from)),
+                x: Axis::log(scaling.cores).marked(scaling.xs()),
                 y: Axis::linear("millions of inserts a second, all cores together"),
                 curves,
                 published: Vec::new(),
@@ -213,7 +224,8 @@ pub(super) fn sparse() -> Plan {
             Variant::ReduceScatter,
             Variant::Notified,
         ],
-        size: Size { side: 1, steps: 5 },
+        ranks: &[2, 4, 8, 16, 48, 256, 1024],
+        size: Size { side: 1, steps: 2 },
         cores: "cores, up to 6 random targets each",
     };
     Plan {
@@ -228,11 +240,11 @@ pub(super) fn sparse() -> Plan {
                 .collect();
             Figure {
                 title: format!(
-                    "A sparse exchange among 48: {} cycles with accumulates, {} with alltoall",
+                    "A sparse exchange among 1,024: {} cycles with accumulates, {} with alltoall",
                     number(ends[0].round()),
                     number(ends[1].round())
                 ),
-                x: Axis::log(scaling.cores).marked(RANKS.map(f64::from)),
+                x: Axis::log(scaling.cores).marked(scaling.xs()),
                 y: Axis::log("core cycles of an exchange (533 to a microsecond)"),
                 curves,
                 published: Vec::new(),

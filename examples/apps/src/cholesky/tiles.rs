@@ -16,7 +16,7 @@
 
 use flagpost::{Budget, Error, Link, Rank, Request, Rma, Status, Tag, TagFilter, Window};
 
-use crate::{Variant, Wrong, take};
+use crate::{Variant, Wrong, product, sum, take};
 
 /// How long a rank waits for room before it makes room itself: by far longer than a put takes.
 const LONG: Budget = Budget::microseconds(1_000);
@@ -33,7 +33,8 @@ pub struct Tile {
 impl Tile {
     /// Its number, row by row: its tag.
     pub const fn number(self) -> usize {
-        (self.row * (self.row + 1) / 2 + self.column) as usize
+        let (row, column) = (self.row as usize, self.column as usize);
+        row * (row + 1) / 2 + column
     }
 
     /// The one with this number.
@@ -61,17 +62,19 @@ pub struct Shape {
 impl Shape {
     /// Tiles of the lower half.
     pub const fn count(&self) -> usize {
-        (self.tiles * (self.tiles + 1) / 2) as usize
+        let tiles = self.tiles as usize;
+        tiles.saturating_mul(tiles.saturating_add(1)) / 2
     }
 
     /// Elements of a tile.
     pub const fn area(&self) -> usize {
-        self.side * self.side
+        self.side.saturating_mul(self.side)
     }
 
     /// Elements of the memory of [`Tiles`].
-    pub const fn memory(&self) -> usize {
-        self.count() * (self.area() + 1) + self.ranks as usize
+    pub fn memory(&self) -> usize {
+        let tiles = product([self.count(), self.area().saturating_add(1)]);
+        sum([tiles, self.ranks.into()])
     }
 
     /// Elements of the window: a place for each tile, or for messages one for each sender.
@@ -80,7 +83,7 @@ impl Shape {
             Variant::Messages => self.ranks.into(),
             _ => self.count(),
         };
-        places * self.area()
+        product([places, self.area()])
     }
 
     /// The rank that makes this column.

@@ -283,7 +283,8 @@ pub struct Exposure<'e, 'w, L: Link, S: Strategy<'w, L>> {
 
 impl<'w, L: Link, S: Strategy<'w, L>> Exposure<'_, 'w, L, S> {
     /// True if all origins have completed; if so the epoch has ended, as by [`Exposure::wait`], and
-    /// only needs to be dropped. Does not wait.
+    /// only needs to be dropped. Does not wait. A loop of tests keeps the processor: where ranks
+    /// share one, give [`wait_within`](Self::wait_within) a short budget.
     ///
     /// # Errors
     /// [`Error::PeerLost`], while origins are missing.

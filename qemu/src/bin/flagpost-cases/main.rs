@@ -34,6 +34,7 @@ pub(crate) struct Bells;
 
 impl Has<Scc<Hart>> for Bells {
     const BELL: Option<Bell<Scc<Hart>>> = Some((Scc::ring, Scc::wait_for_ring));
+    const PROGRAMS: bool = true;
 }
 
 /// A hart, as the runner sees it.

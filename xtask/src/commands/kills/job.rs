@@ -74,8 +74,9 @@ pub(super) struct Ended {
 impl Ended {
     /// What it has printed, in order, without what differs from run to run.
     pub(super) fn lines(&self) -> Vec<String> {
-        static VARIES: LazyLock<Option<Regex>> =
-            LazyLock::new(|| Regex::new(r"[\d.]+ (ns each way|of \d+ pieces|ms|MFlop/s)").ok());
+        static VARIES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+            Regex::new(r#"[\d.]+ (ns each way|of \d+ pieces)|"(?:ticks|per_second)":\d+"#).ok()
+        });
         let plain = |line: &str| match &*VARIES {
             // A smaller world has done the same.
             _ if let Some((same, _)) = line.split_once(WORLD) => same.to_owned(),
@@ -367,7 +368,9 @@ mod tests {
     fn what_varies_is_left_out() {
         let ended = Ended {
             code: Some(0),
-            out: "rank 1 did 36 of 200 pieces\n20000 round trips, 123 ns each way\n".to_owned(),
+            out: "rank 1 did 36 of 200 pieces\n20000 round trips, 123 ns each way\n\
+                  {\"ticks\":7,\"per_second\":8,\"work\":9}\n"
+                .to_owned(),
             err: String::new(),
             struck: false,
             length: Duration::ZERO,
@@ -377,6 +380,7 @@ mod tests {
         let lines = [
             "20000 round trips, N ns each way",
             "rank 1 did N of 200 pieces",
+            "{N ,N ,\"work\":9}",
         ];
         assert_eq!(ended.lines(), lines);
     }

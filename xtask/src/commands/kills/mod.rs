@@ -54,6 +54,17 @@ const EXAMPLES: [(&str, u16); 6] = [
     ("stencil", 4),
 ];
 
+/// The command line of an example. Programs of `flagpost-apps` have sizes that take about as long
+/// as the other examples.
+fn words(example: &str) -> Vec<&str> {
+    match example {
+        "halo" => vec!["app", "halo", "pscw", "16", "500"],
+        "hashtable" => vec!["app", "hashtable", "fence", "64", "64"],
+        "stencil" => vec!["app", "stencil", "notified", "250", "16"],
+        example => vec![example],
+    }
+}
+
 /// The example that goes on after a loss.
 const GOING_ON: (&str, u16) = ("going-on", 4);
 
@@ -339,6 +350,7 @@ fn build(console: &Console) -> Result<PathBuf> {
 
 /// A job of this kind.
 fn command(programs: &Path, kind: &Kind) -> Command {
+    let words = words(kind.example);
     let mut command = Command::new(programs.join("flagpost-run"));
     let link = match MODES.contains(&&*kind.provider) {
         true => ["--link", "shm", "--mode"],
@@ -355,7 +367,8 @@ fn command(programs: &Path, kind: &Kind) -> Command {
             "--mem",
             "1M",
         ])
-        .arg(programs.join("examples").join(kind.example));
+        .arg(programs.join("examples").join(words[0]))
+        .args(&words[1..]);
     command
 }
 
