@@ -59,7 +59,7 @@ const EXAMPLES: [(&str, u16); 6] = [
 fn words(example: &str) -> Vec<&str> {
     match example {
         "halo" => vec!["app", "halo", "pscw", "16", "500"],
-        "hashtable" => vec!["app", "hashtable", "fence", "64", "64"],
+        "hashtable" => vec!["app", "hashtable", "fence", "2048", "2000"],
         "stencil" => vec!["app", "stencil", "notified", "250", "16"],
         example => vec![example],
     }
