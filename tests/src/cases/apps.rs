@@ -19,8 +19,8 @@ pub(super) const MOST: u16 = 48;
 /// Elements of memory that suffice at the sizes of the cases, on [`MOST`] ranks.
 const FEW: usize = 544;
 
-/// For other sizes: half of a stack of the QEMU board.
-const MANY: usize = 8 << 10;
+/// For other sizes: a third of a stack of the QEMU board.
+const MANY: usize = 5 << 10;
 
 /// Runs the program with so many elements along each side, and steps.
 pub(super) fn run<P: Platform>(
