@@ -66,7 +66,7 @@ pub(super) fn pscw_calls() -> Plan {
             };
             let last = |strategy: usize| call(strategy, 2).next_back().unwrap_or(0.0);
             Figure {
-                title: format!("Post and start do not grow with the targets; complete does, and slots make it {} times faster than match vectors", tenths(last(2) / last(0))),
+                title: format!("Complete grows with the targets; slots make it {} times faster than match vectors", tenths(last(2) / last(0))),
                 x: Axis::linear("targets of one origin").marked(targets()),
                 y: Axis::log("medians, microseconds"),
                 curves: vec![
