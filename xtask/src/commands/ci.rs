@@ -66,11 +66,18 @@ const STEPS: &[Step] = &[
     ("board an521", |console| board(console, Board::An521)),
     ("Cortex-M examples", cortex_m),
     ("sizes", |console| sizes::check(console, "", false)),
+    ("exploration", |console| {
+        Ok(test::only(console, "exploration"))
+    }),
+    ("mutants killed", |console| {
+        Ok(test::only(console, "mutants"))
+    }),
 ];
 
-/// Steps that run beside the others, one after the other, when all steps run. They share no build
-/// directory with the others, but for the image of the cases.
-const BESIDE: [&str; 9] = [
+/// Steps that run beside the others, one after the other, when all steps run. The first share no
+/// build directory with the others, but for the image of the cases; the last come when the tests
+/// are compiled.
+const BESIDE: [&str; 11] = [
     "no panic",
     "instructions",
     "SCC image",
@@ -80,6 +87,8 @@ const BESIDE: [&str; 9] = [
     "example",
     "Cortex-M examples",
     "sizes",
+    "exploration",
+    "mutants killed",
 ];
 /// They begin with the first of the others that compiles.
 const BEGIN: &str = "clippy";

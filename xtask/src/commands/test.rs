@@ -152,22 +152,36 @@ const PARTS: [Part; 9] = [
 
 /// Runs the command; `false` if anything failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> bool {
-    let count = parts(console, arguments);
+    let count = parts(console, arguments, &[]);
     console.failures();
     out(&count.line());
     count.failed == 0
 }
 
-/// The quick run, without the summary.
+/// Parts that CI runs beside the others, as steps of their own.
+const ASIDE: [&str; 2] = ["exploration", "mutants"];
+
+/// The quick run but for [`ASIDE`], without the summary.
 pub(crate) fn quick(console: &Console) -> Count {
-    parts(console, &Arguments::default())
+    parts(console, &Arguments::default(), &ASIDE)
 }
 
-fn parts(console: &Console, arguments: &Arguments) -> Count {
+/// The quick run of a part, without the summary.
+pub(crate) fn only(console: &Console, part: &str) -> Count {
+    let arguments = Arguments {
+        deep: false,
+        parts: vec![part.to_owned()],
+    };
+    parts(console, &arguments, &[])
+}
+
+fn parts(console: &Console, arguments: &Arguments, but: &[&str]) -> Count {
     console.release();
     let chosen = |part: &&Part| {
         let named = arguments.parts.is_empty() || arguments.parts.iter().any(|n| n == part.name);
-        named && (arguments.deep || part.quick.is_some() || !arguments.parts.is_empty())
+        named
+            && !but.contains(&part.name)
+            && (arguments.deep || part.quick.is_some() || !arguments.parts.is_empty())
     };
     let mut parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
     if arguments.parts.is_empty() && !fabric::is_possible() {
