@@ -19,7 +19,7 @@
 //! | `notified` | a notified get | the notification that came with the get |
 //!
 //! Each rank is the producer of its next rank, and the consumer of its previous one. Work: an
-//! element handed on. Source: [NA] III, on notified reads.
+//! element handed on. Source: [NA] VI-B, on notified reads.
 //!
 //! [NA]: flagpost#sources
 

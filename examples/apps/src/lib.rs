@@ -7,14 +7,14 @@
 //!
 //! | program | pattern | source |
 //! |---|---|---|
-//! | [`stencil`] | a pipeline: a value per row goes to the next rank | [NA] VI-B |
+//! | [`stencil`] | a pipeline: a value per row goes to the next rank | [NA] VI-A |
 //! | [`halo`] | the edges of a plane go to four neighbours, step by step | [CAF-NA] |
 //! | [`hydro`] | a gas: edges of four fields, and the fastest wave of all ranks | [CAF-NA] |
 //! | [`lattice`] | a solver: edges to eight neighbours, and sums of all ranks | [foMPI] 4.4 |
 //! | [`cholesky`] | tiles of a matrix go to the ranks that read them, in any order | [NA] VI-C |
 //! | [`fft`] | each rank sends a part of its planes to each, as they get ready | [foMPI] 4.3 |
 //! | [`tree`] | a number per rank goes up a tree of 16 children each | [NA] VI-B |
-//! | [`consumer`] | a rank fetches from its previous one's buffers, and so frees them | [NA] III |
+//! | [`consumer`] | a rank fetches from its previous one's buffers, and so frees them | [NA] VI-B |
 //! | [`hashtable`] | keys go to random ranks, which need not take part | [foMPI] 4.1 |
 //! | [`sparse`] | each rank knows whom it sends to, and not who sends to it | [foMPI] 4.2 |
 //!

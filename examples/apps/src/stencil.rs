@@ -15,7 +15,7 @@
 //! for each inner element. A fence for each row would let one rank work at a time: there is none.
 //!
 //! Source: Van der Wijngaart and Mattson, The Parallel Research Kernels, HPEC 2014; with
-//! notifications as in [NA] VI-B.
+//! notifications as in [NA] VI-A.
 //!
 //! [NA]: flagpost#sources
 

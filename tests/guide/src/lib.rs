@@ -114,27 +114,80 @@ mod documents {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
-    /// The lines of the page that name crates: each is the directory of a crate of that name.
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    fn text(path: PathBuf) -> String {
+        std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+    }
+
+    /// The lines of the page that name crates: each is the directory of a crate of that name. And
+    /// the programs of all pages use no others.
     #[test]
-    fn the_crates_that_the_guide_names_are_where_it_says() {
+    fn the_crates_that_the_guide_names_are_those_that_its_programs_use() {
         let page = include_str!("../../../docs/guide/8-rules.md");
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let lines = page
             .lines()
             .filter_map(|line| line.split_once(" = { path = \"flagpost/"));
-        let mut crates = 0;
+        let mut crates = Vec::new();
         for (name, rest) in lines {
             let (path, _) = rest.split_once('"').expect("a path has an end");
-            let manifest = std::fs::read_to_string(root.join(path).join("Cargo.toml"));
-            let manifest = manifest.unwrap_or_else(|why| panic!("{path}: {why}"));
-            assert!(
-                manifest.contains(&format!("name = \"{name}\"\n")),
-                "{name} at {path}"
-            );
-            crates += 1;
+            let manifest = text(root().join(path).join("Cargo.toml"));
+            let named = manifest.contains(&format!("name = \"{name}\"\n"));
+            assert!(named, "{name} at {path}");
+            crates.push(name);
         }
-        assert_eq!(crates, 6);
+        assert_eq!(crates.len(), 7);
+        let guide = std::fs::read_dir(root().join("docs/guide")).expect("the guide");
+        for page in guide.map(|entry| entry.expect("a page").path()) {
+            let page = text(page);
+            for uses in page.split("\n```rust\n").skip(1) {
+                let (program, _) = uses.split_once("\n```").expect("a program has an end");
+                for used in program.split("flagpost_").skip(1) {
+                    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+                    let used = used.split(|c| !is_part(c)).next().expect("a name");
+                    let used = format!("flagpost-{}", used.replace('_', "-"));
+                    assert!(crates.contains(&used.as_str()), "{used} is in no list");
+                }
+            }
+        }
+    }
+
+    /// The calls of the page of wishes: each is a function, or something else that the kernel
+    /// makes public.
+    #[test]
+    fn the_calls_of_the_guide_are_there() {
+        fn read(directory: PathBuf, all: &mut String) {
+            for entry in std::fs::read_dir(directory).expect("a directory") {
+                let path = entry.expect("an entry").path();
+                match path.is_dir() {
+                    true => read(path, all),
+                    false => *all += &text(path),
+                }
+            }
+        }
+        let mut kernel = String::new();
+        for directory in ["kernel/src", "kernel/link/src"] {
+            read(root().join(directory), &mut kernel);
+        }
+        let page = include_str!("../../../docs/guide/calls.md");
+        let rows = page.lines().filter(|line| line.starts_with("| "));
+        let calls = rows.filter_map(|row| row.split('|').nth(2));
+        let mut count = 0;
+        for span in calls.flat_map(|calls| calls.split('`').skip(1).step_by(2)) {
+            // A word before a bracket; types begin with a capital.
+            for (at, _) in span.match_indices(['(', '<']) {
+                let start = span[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                let name = &span[start.map_or(0, |at| at + 1)..at];
+                let is_call = name.starts_with(|c: char| c.is_ascii_lowercase());
+                let is_there = kernel.contains(&format!("fn {name}"));
+                assert!(!is_call || is_there, "{span}: {name}");
+                count += 1;
+            }
+        }
+        assert!(count > 60, "{count}");
     }
 }

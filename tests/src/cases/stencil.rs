@@ -20,7 +20,7 @@
 //! `stencil.n`, `stencil.iterations`.
 //!
 //! Source: Van der Wijngaart and Mattson, The Parallel Research Kernels, HPEC 2014; the notified
-//! version as in [NA] VI-B.
+//! version as in [NA] VI-A.
 
 use flagpost::{Link, Rank, Rma as _, Tag, Window, World};
 
