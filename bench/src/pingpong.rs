@@ -7,6 +7,7 @@
 //! | variant | sends by | waits by |
 //! |---|---|---|
 //! | `notified` | `put_notify` | a persistent request's `start`, `wait` |
+//! | `stored` | the same, whose data go to their place and not through the ring | the same |
 //! | `pscw` | `start`, `put`, `complete` | `post`, `wait` |
 //! | `fence` | `put`, `fence` | `fence`; each fence asserts what is true of it |
 //! | `two-sided` | [`Channel::send`] | [`Channel::receive`] |
@@ -80,6 +81,8 @@ const ROUND: &str = "round";
 pub enum Variant {
     /// Notified access
     Notified,
+    /// Notified access without data in the ring: `Window::set_inline(false)`
+    Stored,
     /// An epoch of post, start, complete, wait
     Pscw,
     /// Fences of both ranks
@@ -104,6 +107,7 @@ impl Variant {
     const fn name(self) -> &'static str {
         match self {
             Self::Notified => "notified",
+            Self::Stored => "stored",
             Self::Pscw => "pscw",
             Self::Fence => "fence",
             Self::TwoSided => "two-sided",
@@ -383,6 +387,7 @@ impl Rounds {
         let mut arena = [0; 512];
         let world = World::start(link, &mut arena, WorldConfig::default())?;
         let window = world.allocate::<u64>(self.bytes / 8)?;
+        window.set_inline(variant != Variant::Stored);
         if matches!(variant, Variant::NotifiedGet | Variant::PscwGet) {
             window.local().copy_in(0, &self.filled())?;
             window.sync()?;
@@ -391,7 +396,7 @@ impl Rounds {
         match variant {
             Variant::Fence if world.rank().get() > 1 => self.fences_of_others(&window),
             _ if world.rank().get() > 1 => Ok(()),
-            Variant::Notified => self.notified(&window),
+            Variant::Notified | Variant::Stored => self.notified(&window),
             Variant::Pscw | Variant::PscwGet => self.pscw(&window, variant == Variant::PscwGet),
             Variant::NotifiedGet => self.notified_get(&window),
             _ => self.fences(&window),

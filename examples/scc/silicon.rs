@@ -43,6 +43,7 @@ mod image {
         let window = world.allocate::<u64>(2)?;
         let mut arrived = window.expect(0..1, Tag(7))?;
         arrived.start()?;
+        // No barrier: the window is new, and a notification waits for its request.
         window.put_notify(right, 0, &[scc.fpga().time()], Tag(7))?;
         arrived.wait()?;
         let exposure = window.post([left])?;

@@ -46,8 +46,9 @@ pub fn latency(bytes: u64) -> Result<Row, Box<Report>> {
     Ok(row)
 }
 
-const WAYS: [(&str, Variant); 7] = [
+const WAYS: [(&str, Variant); 8] = [
     ("notified", Variant::Notified),
+    ("stored", Variant::Stored),
     ("notified-get", Variant::NotifiedGet),
     ("pscw", Variant::Pscw),
     ("pscw-get", Variant::PscwGet),

@@ -27,7 +27,8 @@ fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let (left, right) = (me.prev(size), me.next(size));
     let window = world.allocate::<u64>(64)?;
 
-    // Data and notification, one message.
+    // Data and notification, one message. No barrier comes first: the window is new, so its owner
+    // has no store that could go over the data, and a notification waits for its request.
     let mut arrived = window.expect(0..1, Tag(7))?;
     arrived.start()?;
     window.put_notify(right, 0, &[42 + u64::from(me.get())], Tag(7))?;

@@ -14,7 +14,8 @@ pub fn run(machine: impl Machine) -> Result<(), Error> {
     let other = me.next(size);
     let window = world.allocate::<u32>(2)?;
 
-    // Data and notification, one message.
+    // Data and notification, one message. No barrier comes first: the window is new, so its owner
+    // has no store that could go over the data, and a notification waits for its request.
     let mut arrived = window.expect(0..1, Tag(7))?;
     arrived.start()?;
     window.put_notify(other, 0, &[42 + u32::from(me.get())], Tag(7))?;

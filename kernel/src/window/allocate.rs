@@ -86,6 +86,9 @@ impl<'w, L: Link> World<'w, L> {
     /// [`World::allocate_with`], with a handle: for programs that do not wait for ever. This rank's
     /// part is taken; other ranks hear of it when the handle is waited for.
     ///
+    /// The strategy is named, as in the example: it has no default. [`World::allocate`] takes
+    /// [`EpochSlots`].
+    ///
     /// # Errors
     /// [`Error::CollectiveUnfinished`]: nothing was taken. All others come when the handle is
     /// waited for, on all ranks together.

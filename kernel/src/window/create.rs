@@ -30,19 +30,20 @@ impl<'w, L: Link> World<'w, L> {
     /// each rank's own.
     ///
     /// Index i of the window is byte `i * unit` of the range; elements of one access lie one after
-    /// the other from there. The range begins at a line. Accumulates need units that are multiples
-    /// of the element's size ([`Error::UnitUnaligned`]); puts and gets do not. The memory is the
-    /// window's until [`Window::free`], and holds what it held.
+    /// the other from there. The range begins at a line, and a unit has less than 4 GiB.
+    /// Accumulates need units that are multiples of the element's size ([`Error::UnitUnaligned`]);
+    /// puts and gets do not. The memory is the window's until [`Window::free`], and holds what it
+    /// held.
     ///
     /// Takes 4 p words of the arena (5 p where `usize` has 64 bits) beside what its epochs need:
     /// where each rank's piece lies. ([foMPI] 2.2: a window whose pieces lie anywhere cannot do
     /// with less than Omega(p).) Waits for all ranks: an allgather.
     ///
     /// # Errors
-    /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`],
-    /// [`Error::UnitZero`], [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`],
-    /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
-    /// [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::PeerLost`].
+    /// On all ranks together: [`Error::OutOfRange`] (in bytes; also of the unit),
+    /// [`Error::BadBase`], [`Error::UnitZero`], [`Error::MemoryInUse`], [`Error::MemoryFull`],
+    /// [`Error::ArenaFull`], [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause
+    /// is, [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::PeerLost`].
     /// [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no window.
     ///
     /// [foMPI]: crate#sources

@@ -203,7 +203,7 @@ pub(super) fn fence_or_pscw() -> Plan {
                         tenths((F7.value * 48f64.log2() - 2.5) / F12.value)
                     ),
                 ],
-                command: "cargo xtask bench cross".to_owned(),
+                command: "cargo xtask bench cross --cores 16,48 --neighbours 1,2,4,6,8,9,10,11,12,15,17,18,19,22,26,31".to_owned(),
                 listed: false,
             }
         }),
