@@ -46,6 +46,19 @@ fn programs_find_what_a_serial_run_finds() {
     }
 }
 
+/// What a program demands of its result is true of small and odd sizes, too.
+#[test]
+fn programs_run_at_any_size() {
+    for program in programs() {
+        let variant = program.variants[program.variants.len() - 1];
+        for side in [2, 3, 4, 5] {
+            for steps in [1, 2, 7] {
+                run(&program, variant, 2, Size { side, steps });
+            }
+        }
+    }
+}
+
 #[test]
 fn a_stencil_has_more_rows_than_a_queue_has_room_for() {
     let program = flagpost_apps::stencil::program();
