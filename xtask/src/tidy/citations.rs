@@ -13,12 +13,12 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 
-use super::Tree;
 use super::patterns::{
     DEFINITION, DOCUMENT, KEY, KEY_ROW, LABEL, LABEL_BOLD, LABEL_HEADING, LABELS, LINK, NOTEBOOK,
     SOURCE,
 };
 use super::prose::Prose;
+use super::{Tree, is_at};
 
 const HARDWARE: &str = "docs/hardware.md";
 
@@ -179,9 +179,7 @@ pub(super) fn sources(tree: &Tree, prose: &Prose) -> Vec<(usize, String)> {
     let mut found = named(prose, &SOURCE);
     found.retain(|(_, path)| {
         let path = join("", path);
-        let inside = format!("/{path}");
-        let is = |file: &String| *file == path || file.ends_with(&inside);
-        path != SITE && !tree.files.keys().any(is)
+        path != SITE && !tree.files.keys().any(|file| is_at(file, &path))
     });
     for (_, what) in &mut found {
         *what = format!("{what} is not in the repository: name a file that is");

@@ -8,6 +8,7 @@
 //! | `words` | words to avoid, and `# Errors` sections that only point elsewhere |
 //! | `citations` | links, files, keys and labels that must exist |
 //! | `numbers` | numbers beside a checked table that are not in it |
+//! | `commands` | commands, and their flags, that must exist |
 //! | `shown` | files, cases and tests of `docs/sources.md` that must exist |
 //! | `circles` | no more than two files of a crate need each other in a circle |
 //!
@@ -17,6 +18,7 @@
 
 mod circles;
 mod citations;
+mod commands;
 mod numbers;
 mod patterns;
 mod prose;
@@ -41,7 +43,7 @@ enum Rule {
     Errors,
     /// Links, documents, keys and labels.
     Citations,
-    /// Rust files that a text names.
+    /// Rust files, and commands, that a text names.
     Sources,
     /// Numbers beside a checked table.
     Numbers,
@@ -109,6 +111,7 @@ impl Tree {
     /// files.
     pub(crate) fn check(&self) -> (Vec<Finding>, Vec<String>) {
         let hardware = citations::Hardware::of(self);
+        let known = commands::Known::of(self);
         let (mut found, circle) = circles::check(self);
         for (file, text) in &self.files {
             let Some(prose) = Prose::read(file, text) else {
@@ -135,6 +138,7 @@ impl Tree {
                 citations::check(self, &hardware, file, &prose),
             );
             run(Rule::Sources, citations::sources(self, &prose));
+            run(Rule::Sources, commands::check(&known, &prose));
             if file == shown::FILE {
                 run(Rule::Citations, shown::check(self, &prose));
             }
@@ -157,9 +161,7 @@ impl Tree {
 
     /// The texts of the files of this path; directories at its front may be left out.
     fn ending(&self, path: &str) -> impl Iterator<Item = &str> {
-        let inside = format!("/{path}");
-        let is = move |file: &str| file == path || file.ends_with(&inside);
-        let files = self.files.iter().filter(move |(file, _)| is(file));
+        let files = self.files.iter().filter(move |(file, _)| is_at(file, path));
         files.map(|(_, text)| text.as_str())
     }
 
@@ -177,6 +179,12 @@ impl Tree {
         let (found, _) = Self::of(files).check();
         found.iter().map(Finding::to_string).collect()
     }
+}
+
+/// Is `path` the file's, or the end of the file's, with whole names?
+fn is_at(file: &str, path: &str) -> bool {
+    let front = file.strip_suffix(path);
+    front.is_some_and(|front| front.is_empty() || front.ends_with('/'))
 }
 
 fn exempt(file: &str, rule: Rule) -> bool {

@@ -98,7 +98,7 @@ fn numbers(text: &str) -> impl Iterator<Item = (usize, String)> {
 mod tests {
     use crate::tidy::Tree;
 
-    const TABLE: &str = "```console\n$ cargo xtask bench tree --cores 17\nhalf of a trip\n\
+    const TABLE: &str = "```console\n$ bench tree --cores 17\nhalf of a trip\n\
                          cores  notified  ratio\n   17      1444   0.72\n```\n";
 
     /// What is found beside the table: lines after it, and numbers.

@@ -66,6 +66,12 @@ patterns! {
     FAMILY = r"(?ms)^macro_rules! (\w+) \{\n(.*?)^\}";
     MEMBER = r#"concat!\("([a-z]+\.)", \$prefix, "(\w+)"\)"#;
     PREFIX = r#"(\w+)!\(\s*"([a-z.]*)""#;
+    /// In a program: the variant of an enumeration, a field, a word in quotes.
+    VARIANT = r"(?m)^ +([A-Z]\w*)(?:\(|,| \{)";
+    FIELD = r"(?m)^ +(?:pub(?:\(\w+\))? )?(\w+): ";
+    QUOTED = r#""((?:--)?[a-z][a-z-]*)"#;
+    /// A name of a call.
+    CALL = r"\b[a-z]+(?:_[a-z]+)+\b";
     /// Notebooks that are not in the repository.
     NOTEBOOK = r"\b(HARDWARE|VERIFICATION|FABRIC|BAREMETAL|DESIGN)\b";
 }
