@@ -54,6 +54,17 @@ pub enum Failure {
     Late,
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Library(error) => write!(f, "{error}"),
+            Self::Link(refusal) => write!(f, "{refusal:?}"),
+            Self::Data => f.write_str("other data have arrived than were sent"),
+            Self::Late => f.write_str("start-up, or a round, took too long"),
+        }
+    }
+}
+
 impl From<flagpost::Error> for Failure {
     fn from(error: flagpost::Error) -> Self {
         Self::Library(error)

@@ -253,15 +253,22 @@ pub fn check(
             Scheme::Fence => (fence, epoch),
             Scheme::Pscw => (epoch, fence),
         };
-        found.pairs += 1;
-        if picked <= other {
-            found.right += 1;
-        } else {
-            let slower = 100.0 * (picked - other) as f64 / other as f64;
-            found.most = found.most.max(slower);
-        }
+        found.note(picked, other);
     }
     Ok(found)
+}
+
+impl Check {
+    /// What it picked took so many cycles, and the other way so many.
+    fn note(&mut self, picked: u64, other: u64) {
+        self.pairs += 1;
+        if picked <= other {
+            self.right += 1;
+        } else {
+            let slower = 100.0 * (picked - other) as f64 / other as f64;
+            self.most = self.most.max(slower);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -278,6 +285,29 @@ mod tests {
                 fit.call
             );
         }
+    }
+
+    /// Also where the number of ranks is no power of two.
+    #[test]
+    fn a_fence_is_a_line_over_its_rounds() {
+        let rounds = [(2, 1.0), (3, 2.0), (4, 2.0), (5, 3.0), (47, 6.0), (48, 6.0)];
+        let made = { rounds.iter() }.map(|&(ranks, _)| (("fence", ranks), vec![("fence", ranks)]));
+        let over = points(&made.collect(), "fence", "fence").into_iter();
+        assert!(over.eq(rounds.map(|(ranks, rounds)| (rounds, ranks as f64))));
+    }
+
+    #[test]
+    fn a_wrong_choice_counts_by_how_much_slower_it_is() {
+        let mut check = Check::default();
+        for (picked, other) in [(10, 20), (30, 20), (20, 20), (24, 20)] {
+            check.note(picked, other);
+        }
+        let expected = Check {
+            pairs: 4,
+            right: 2,
+            most: 50.0,
+        };
+        assert_eq!(check, expected);
     }
 
     /// What programs are given is what `bench model` fits; and it is right nearly always.

@@ -98,6 +98,10 @@ fn waiting_for_all_posts_first_costs_the_overlap() {
     };
     let [trigger_only, immediate, deferred] =
         [Class::TriggerOnly, Class::Immediate, Class::Deferred].map(time);
-    assert!(trigger_only <= deferred, "{trigger_only} {deferred}");
+    // A turn of a wait may end some cycles later: a thousandth.
+    assert!(
+        trigger_only * 1_000 <= deferred * 1_001,
+        "{trigger_only} {deferred}"
+    );
     assert!(3 * deferred < 2 * immediate, "{deferred} {immediate}");
 }

@@ -57,7 +57,7 @@ fn ping_pong(core: SimCore) -> Result<(), u32> {
 }
 
 /// One store per core.
-fn smallest(core: SimCore) -> Result<(), ()> {
+fn smallest(core: SimCore) -> Result<(), &'static str> {
     core.store_u32(Region::memory(core.core()).at(0), 1);
     Ok(())
 }
@@ -105,7 +105,7 @@ fn main() {
             cores,
             ..Config::default()
         };
-        let program = |core| smallest(core).map_err(|()| 0);
+        let program = |core| smallest(core).map_err(|_| 0);
         measure("smallest", config, program, 20_000 / u64::from(cores));
     }
 }

@@ -177,6 +177,8 @@
 
 mod address;
 mod coherence;
+#[cfg(feature = "embedded-hal")]
+mod delay;
 pub mod fabric;
 pub mod image;
 mod lock;
@@ -187,6 +189,8 @@ mod software_lock;
 
 pub use address::{Address, CoreId, Kind, Region};
 pub use coherence::{Coherence, Lines};
+#[cfg(feature = "embedded-hal")]
+pub use delay::Delay;
 pub use lock::{Held, TestAndSet};
 pub use machine::{Clock, Machine, MessageBuffer, Relax, Topology, Watch};
 pub use memory::{Amo, CachedMemory, NativeAtomics, UncachedMemory, Word};

@@ -11,10 +11,10 @@ use flagpost_link::Time;
 ///
 /// A call that runs out of it gives [`Timeout`](crate::Error::Timeout), and its handle, which
 /// continues where the budget ran out. A short form (`post`, `fence`, `lock_shared`, ...) drops the
-/// handle. A call that has none begins anew when it is repeated, so that what it reads is not older
-/// than the call: over a network its budget must be longer than a round trip. Collective calls and
-/// requests continue instead; but for those on [attached memory](crate::DynamicWindow::at), which
-/// ask where it lies before they begin.
+/// handle. An access that fetches begins anew when it is repeated, so that what it reads is not
+/// older than the call: over a network its budget must be longer than a round trip. Its request
+/// continues instead; but for one on [attached memory](crate::DynamicWindow::at), which asks where
+/// it lies before it begins. [`World::within`](crate::World::within) has the list.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Budget {

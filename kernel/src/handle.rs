@@ -24,7 +24,7 @@ macro_rules! ends {
             #[track_caller]
             pub fn wait(mut self) -> Result<$output, Error> {
                 called!(self.$($world).+);
-                let given = self.$($finish).+()?;
+                let given = self.$($finish).+().map_err(Error::dropped)?;
                 Ok(ends!(self, given $(, $gives)?))
             }
 

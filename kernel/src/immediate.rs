@@ -108,6 +108,36 @@ pub(crate) const fn wildcards(tag_bits: u32, any_source: bool, any_tag: bool) ->
     tag | source
 }
 
+/// The notifications of a window that a request matches: source and tag as in an immediate, 0 where
+/// any would do, and in the window's place which of both that is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Filter(u32);
+
+impl Filter {
+    /// No notification.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    /// Those like `immediate`, but for what does not matter.
+    pub(crate) const fn new(tag_bits: u32, immediate: u32, [source, tag]: [bool; 2]) -> Self {
+        let any = (source as u32) | (tag as u32).wrapping_shl(1);
+        let kept = low_bits(BITS) & !open(tag_bits, any);
+        Self(immediate & kept | any.wrapping_shl(tag_bits))
+    }
+
+    /// True if there is a notification that both match.
+    pub(crate) const fn meets(self, other: Self, tag_bits: u32) -> bool {
+        let any = (self.0 | other.0).wrapping_shr(tag_bits);
+        let apart = (self.0 ^ other.0) & !open(tag_bits, any);
+        apart | self.0.wrapping_shr(BITS) == 0
+    }
+}
+
+/// The bits of a window, and of what is `any`.
+const fn open(tag_bits: u32, any: u32) -> u32 {
+    let window = low_bits(WINDOW_BITS).wrapping_shl(tag_bits);
+    window | wildcards(tag_bits, any & 1 != 0, any & 2 != 0)
+}
+
 /// The lowest `count` bits set.
 const fn low_bits(count: u32) -> u32 {
     1_u32.wrapping_shl(count).wrapping_sub(1)
@@ -116,6 +146,46 @@ const fn low_bits(count: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Filters meet if a notification passes both: here one of these with another source or tag.
+    fn filters(limits: &Limits, size: u16, sent: Notification) {
+        let (bits, Tag(tag)) = (limits.tag_bits, sent.tag);
+        let source = Rank::new(if sent.source.get() == 0 {
+            size.saturating_sub(1)
+        } else {
+            0
+        });
+        let near = [
+            sent,
+            Notification { source, ..sent },
+            Notification {
+                tag: Tag(tag ^ 1),
+                ..sent
+            },
+        ];
+        let any = [false, true].map(|source| [false, true].map(|tag| [source, tag]));
+        for (a, b) in near.iter().flat_map(|a| near.iter().map(move |b| (a, b))) {
+            let (other_source, other_tag) = (a.source != b.source, a.tag != b.tag);
+            let [a, b] = [a, b].map(|one| limits.pack(*one));
+            for (one, two) in any
+                .iter()
+                .flatten()
+                .flat_map(|one| any.iter().flatten().map(move |two| (one, two)))
+            {
+                let [a, b] = [Filter::new(bits, a, *one), Filter::new(bits, b, *two)];
+                let apart = [(other_source, 0), (other_tag, 1)];
+                let apart = apart.map(|(other, at)| other && !one[at] && !two[at]);
+                assert_eq!(a.meets(b, bits), apart == [false; 2], "{a:?} {b:?}");
+                for (a, b) in [
+                    (a, Filter::NONE),
+                    (Filter::NONE, b),
+                    (Filter::NONE, Filter::NONE),
+                ] {
+                    assert!(!a.meets(b, bits));
+                }
+            }
+        }
+    }
 
     #[test]
     fn immediates_come_back_for_all_world_sizes() {
@@ -140,6 +210,7 @@ mod tests {
                         };
                         assert_eq!(any(true, false), immediate - limits.pack(rest));
                         assert_eq!(immediate >> 31, 0);
+                        filters(&limits, size, sent);
                         assert_eq!(limits.unpack(immediate), sent);
                     }
                 }

@@ -183,7 +183,7 @@ pub use bytemuck;
 pub use collective::Entering;
 pub use complete::{Complete, test_any, wait_all, wait_any};
 pub use epoch::{EpochSlots, MatchVector, MatchingList};
-pub use error::{Error, Missing, Remedy, Timeout, Unfinished, Waiting};
+pub use error::{Differs, Error, Missing, Remedy, Timeout, Unfinished, Waiting};
 pub use flagpost_link::{Link, Rank, Session, VectorLink, Word};
 pub use grid::{Grid, Neighbours};
 pub use group::{Group, Ranks};

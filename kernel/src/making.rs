@@ -11,7 +11,7 @@
 use flagpost_link::{Link, Rank};
 
 use crate::{
-    Budget, Error, Unfinished, World,
+    Budget, Differs, Error, Unfinished, World,
     collective::{Agreement, Call},
 };
 
@@ -66,7 +66,7 @@ enum Hearing<M> {
         /// Keeps another rank's own.
         note: fn(&M, Rank, &[u32]),
         /// The first rank that has something else, or nothing.
-        differs: Option<Rank>,
+        differs: Option<(Rank, Differs)>,
     },
 }
 
@@ -76,14 +76,37 @@ pub(crate) type Row = [u32; 8];
 /// How many words of a row are to be the same.
 pub(crate) const SAME: usize = 2;
 
-/// The same words of a row, of a [`digest`](crate::window::digest): never both 0.
-pub(crate) const fn same_of(digest: u64) -> [u32; SAME] {
-    halves(digest | 1_u64.wrapping_shl(48))
+/// 48 bits that must be the same on all ranks: of the size of an element and of a length 8 and 16,
+/// and 24 of a [`digest`](crate::window::digest) of all.
+pub(crate) fn offer(element: usize, len: usize, digest: u64) -> u64 {
+    let (element, len) = (element.min(u8::MAX.into()) as u64, len as u64);
+    let len = len ^ len.wrapping_shr(u16::BITS) ^ len.wrapping_shr(u32::BITS);
+    let len = len & u64::from(u16::MAX);
+    element.wrapping_shl(40) | len.wrapping_shl(24) | digest & 0xff_ffff
+}
+
+/// The first thing that two offers have different.
+pub(crate) const fn differs(one: u64, other: u64) -> Differs {
+    match (one ^ other).leading_zeros() {
+        16..24 => Differs::Element,
+        24..40 => Differs::Length,
+        _ => Differs::Other,
+    }
+}
+
+/// The same words of a row, of an [`offer`]: never both 0.
+pub(crate) const fn same_of(offer: u64) -> [u32; SAME] {
+    halves(offer | 1_u64.wrapping_shl(48))
 }
 
 /// The low and the high half.
 pub(crate) const fn halves(number: u64) -> [u32; 2] {
     [number as u32, number.wrapping_shr(u32::BITS) as u32]
+}
+
+/// The inverse of [`halves`].
+const fn whole(low: u32, high: u32) -> u64 {
+    (high as u64).wrapping_shl(u32::BITS) | low as u64
 }
 
 impl<'w, L: Link, M> Making<'w, L, M> {
@@ -145,7 +168,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
     #[track_caller]
     pub fn wait(mut self) -> Result<M, Error> {
         called!(self.world);
-        self.go_on()
+        self.go_on().map_err(Error::dropped)
     }
 
     /// [`wait`](Self::wait) for one that stays where it was made: it is large.
@@ -154,7 +177,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
         match making {
             Ok(making) => {
                 called!(making.world);
-                making.go_on()
+                making.go_on().map_err(Error::dropped)
             }
             Err(error) => Err(*error),
         }
@@ -190,16 +213,16 @@ impl<'w, L: Link, M> Making<'w, L, M> {
     }
 
     /// All ranks have come; `differs` is the first that has something else, or nothing.
-    fn end(&mut self, differs: Option<Rank>) -> Result<M, Error> {
-        if let (Ok(part), Some(rank)) = (&self.part, differs) {
+    fn end(&mut self, differs: Option<(Rank, Differs)>) -> Result<M, Error> {
+        if let (Ok(part), Some((rank, differs))) = (&self.part, differs) {
             (self.ways.discard)(part);
-            self.part = Err(Error::Asymmetric(rank));
+            self.part = Err(Error::Asymmetric { rank, differs });
         }
         core::mem::replace(&mut self.part, Err(Error::CollectiveUnfinished))
     }
 
     #[inline(never)]
-    fn hear(&mut self) -> Result<Option<Rank>, Error> {
+    fn hear(&mut self) -> Result<Option<(Rank, Differs)>, Error> {
         let (world, call) = (self.world, self.call);
         world.check_collective(call)?;
         self.begun = true;
@@ -208,7 +231,7 @@ impl<'w, L: Link, M> Making<'w, L, M> {
 
     /// Clears this rank's part, and waits for all ranks. The first that has something else, or
     /// nothing.
-    fn attempt(&mut self) -> Result<Option<Rank>, Error> {
+    fn attempt(&mut self) -> Result<Option<(Rank, Differs)>, Error> {
         if let (Ok(part), false) = (&self.part, self.cleared) {
             (self.ways.clear)(part)?;
         }
@@ -227,8 +250,11 @@ impl<'w, L: Link, M> Making<'w, L, M> {
                 let (part, mine) = (&self.part, *mine);
                 self.world.tell_all(mine, |rank, theirs| {
                     let ((same, own), (mine, _)) = (theirs.split_at(SAME), mine.split_at(SAME));
-                    if same != mine {
-                        *differs = differs.or(Some(rank));
+                    if let ([low, high], [my_low, my_high]) = (same, mine)
+                        && same != mine
+                    {
+                        let (one, other) = (whole(*low, *high), whole(*my_low, *my_high));
+                        *differs = differs.or(Some((rank, self::differs(one, other))));
                     }
                     if let Ok(part) = part {
                         note(part, rank, own);

@@ -75,16 +75,22 @@ impl<'w, L: Link> World<'w, L> {
 impl<L: Link> World<'_, L> {
     /// Makes `calls`, all of which together may wait as long as `budget` says.
     ///
-    /// Whatever waits in there ends by then, with no exception: calls on handles with longer
-    /// budgets or none, and what a handle still does when it is dropped. The budget begins with the
-    /// first turn that has to wait; when it is used up, each further call polls once. Of scopes
-    /// inside of scopes the earliest end counts.
+    /// Whatever waits for another rank ends by then, with no exception: calls on handles with
+    /// longer budgets or none, and what a handle still does when it is dropped. The budget begins
+    /// with the first turn that has to wait; when it is used up, each further call polls once. Of
+    /// scopes inside of scopes the earliest end counts.
     ///
-    /// A call that ends so gives [`Error::Timeout`]. A short form of a call with a handle has
-    /// dropped it then, which abandons an epoch, a window that was to be made, or the like: take
-    /// the handle itself (`posting`, `fencing`, `locking_shared`, `allocating`, ...) where the
-    /// program is to continue. Calls that have none (barriers and other collectives, puts and gets,
-    /// flushes, waits for requests, counters and events) are repeated to continue.
+    /// A call that ends so gives [`Error::Timeout`], and is repeated to continue:
+    ///
+    /// * Barriers and other collectives, flushes, puts without a notice, waits for requests,
+    ///   counters and events, and reads of this rank's counters and events get through with any
+    ///   budget.
+    /// * Gets, operations that fetch or combine, and puts that tell by a counter or an event begin
+    ///   anew: over a network no budget below a round trip is enough, and the attempt before may
+    ///   have had its effect. The same call [by a request](crate::rma::Target) continues.
+    /// * The short form of a call with a handle has dropped it, which abandons an epoch, a window
+    ///   that was to be made, or the like. The handle (`posting`, `fencing`, `locking_shared`,
+    ///   `allocating`, ...) continues.
     ///
     /// # Example
     /// ```
@@ -405,6 +411,7 @@ impl<L: Link> World<'_, L> {
     /// has left an earlier world may join this one: while it starts, no such rank counts.
     fn gone(&self, missing: &dyn Fn() -> Timeout, waits: bool) -> Option<(Rank, Error)> {
         match self.link().gone(None)? {
+            Gone::Revoked => Some((self.rank(), Error::Revoked)),
             _ if self.surviving.get() => None,
             Gone::Lost(rank) => Some((rank, Error::PeerLost(rank))),
             Gone::Left if self.started.get() => {

@@ -24,7 +24,7 @@ use flagpost_link::{Gone, Link, Rank, Refusal, Wants};
 
 use crate::{
     Budget, Error, Group, Limits, arena::Arena, budget::Limit, collective::Collectives,
-    epoch::EpochSlots, notify::queue::UnexpectedQueue,
+    epoch::EpochSlots, notify::queue::UnexpectedQueue, part::Spares,
 };
 
 /// One in this many calls that give a value asks the link for ranks that are lost: see
@@ -91,6 +91,7 @@ pub struct World<'a, L> {
     pub(crate) started: Cell<bool>,
     /// The ranks that are left agree which they are: no loss ends a wait.
     pub(crate) surviving: Cell<bool>,
+    pub(crate) spares: Cell<Spares>,
     /// Calls that give a value, until one of them asks for ranks that are lost.
     polls: Cell<u8>,
     /// Calls since this rank has looked for notifications.
@@ -346,6 +347,7 @@ impl<'a, L: Link> World<'a, L> {
             waiting: Cell::new(false),
             started: Cell::new(false),
             surviving: Cell::new(false),
+            spares: Cell::new(Spares::NONE),
             polls: Cell::new(POLLS),
             calls: Cell::new(0),
             place: Cell::new(None),
@@ -549,6 +551,7 @@ impl<'a, L: Link> World<'a, L> {
         self.polls.set(POLLS);
         match self.link.gone(None) {
             Some(Gone::Lost(rank)) => Err(Error::PeerLost(rank)),
+            Some(Gone::Revoked) => Err(Error::Revoked),
             Some(Gone::Left) | None => Ok(()),
         }
     }

@@ -14,8 +14,9 @@
 use std::cell::Cell;
 use std::panic::Location;
 
+use flagpost::rma::Operation;
 use flagpost::{
-    Config, DynamicOptions, Error, Link, Rank, Rma, Session, Tag, World, epoch::Assert,
+    Config, DynamicOptions, Error, Link, Rank, Rma, Session, Tag, Window, World, epoch::Assert,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Alarm, Config as Chip, End, Oracle, Report, Sim, SimCore};
@@ -43,16 +44,29 @@ fn breaks(
         prefetches: 0,
         ..Chip::default()
     };
-    let report = Sim::new(chip).run(|core| {
-        let mut arena = [0; 1024];
-        let world = World::start(
-            Mapped::start(core, Session::FIRST)?,
-            &mut arena,
-            Config::default(),
-        )?;
-        program(&world, &expected)?;
-        world.barrier()
-    });
+    let run = |seed| {
+        let chip = Chip {
+            seed,
+            ..chip.clone()
+        };
+        let report = Sim::new(chip).run(|core| {
+            let mut arena = [0; 1024];
+            let world = World::start(
+                Mapped::start(core, Session::FIRST)?,
+                &mut arena,
+                Config::default(),
+            )?;
+            program(&world, &expected)?;
+            world.barrier()
+        });
+        broken(&report, oracle, &expected)
+    };
+    let alarms: Vec<_> = (0..16).map(run).collect();
+    alarms[0].clone()
+}
+
+/// The rule that the program of this account broke: names the lines that are expected.
+fn broken(report: &Report, oracle: Oracle, expected: &Expected) -> Alarm {
     let End::Oracle(alarm) = &report.end else {
         panic!("no rule is broken: {report}");
     };
@@ -185,6 +199,52 @@ fn a_store_beside_newer_bytes_is_named() {
     });
 }
 
+/// The most natural mistake: an owner stores through its cache, and a peer gets after a barrier,
+/// without an epoch that publishes the piece. In each of 16 seeds, and by each call that loads.
+#[test]
+fn a_get_of_what_its_owner_has_not_published_is_named() {
+    type Get = fn(&Window<'_, u32, Mapped<SimCore>>, &Cell<u32>) -> Result<(), Error>;
+    let gets: [(&str, Rank, Get); 4] = [
+        ("get", ONE, |window, access| {
+            let lock = window.lock_shared(ZERO)?;
+            access.set(line!() + 1);
+            lock.get(ZERO, 1, &mut [0])?;
+            lock.unlock()
+        }),
+        ("peer", ONE, |window, access| {
+            access.set(line!() + 1);
+            window.peer(ZERO)?.get(1).map(drop)
+        }),
+        ("fetch", ONE, |window, access| {
+            let lock = window.lock_all()?;
+            access.set(line!() + 1);
+            lock.fetch_and_op(ZERO, 1, 0, Operation::NO_OP)?;
+            lock.unlock()
+        }),
+        ("own", ZERO, |window, access| {
+            access.set(line!() + 1);
+            window.peer(ZERO)?.get(1).map(drop)
+        }),
+    ];
+    for (name, by, get) in gets {
+        let alarm = breaks(Oracle::HiddenStore, |world, expected| {
+            let window = world.allocate::<u32>(8)?;
+            if world.rank() == ZERO {
+                expected.other.set(line!() + 1);
+                window.local().set(1, 5)?;
+            }
+            world.barrier()?;
+            if world.rank() == by {
+                get(&window, &expected.access)?;
+            }
+            Ok(())
+        });
+        let other = alarm.other.map(|core| core.get());
+        let owner = (by == ONE).then_some(0);
+        assert_eq!((other, alarm.bytes), (owner, 4), "{name}");
+    }
+}
+
 /// A promise that is not kept: a fence that is told that nothing was stored.
 #[test]
 fn a_fence_that_loses_a_store_is_named() {
@@ -280,8 +340,63 @@ fn a_failure_names_the_last_call() {
         panic!("one core fails: {report}")
     };
     assert_eq!(failure.core.get(), 1);
-    let end = format!("OutOfRange {{ end: 2, len: 1 }} (last call at {line}");
+    let text = Error::OutOfRange { end: 2, len: 1 };
+    let end = format!("core 1 returned an error: {text} (last call at {line}");
     assert!(failure.to_string().contains(&end), "{failure}");
+    // The text, the waits, and the program's own accesses: it has made none.
+    let account = report.to_string();
+    let rest = account.split_once("FAILED").unwrap().1;
+    assert!(rest.lines().nth(1).unwrap().contains(&end), "{account}");
+    assert!(rest.lines().count() < 6, "{account}");
+}
+
+/// One core fails while the other waits: for a completion, or for a lock that the first one holds.
+#[test]
+fn a_failure_beside_waits_says_what_these_are_for() {
+    type Program = fn(&World<'_, Mapped<SimCore>>, &Window<'_, u32, Mapped<SimCore>>);
+    let waits: [(&str, Program); 2] = [
+        (
+            "core 0 waits for completion by 1 (1 missing); it polls",
+            |world, window| {
+                if world.rank() == ZERO {
+                    let exposure = window.post([ONE]).unwrap();
+                    exposure.wait().unwrap();
+                }
+            },
+        ),
+        (
+            "core 0 waits for the exclusive lock that is held by 1",
+            |world, window| {
+                if world.rank() == ONE {
+                    std::mem::forget(window.lock_exclusive(ONE).unwrap());
+                    world.barrier().unwrap();
+                } else {
+                    world.barrier().unwrap();
+                    window.lock_exclusive(ONE).unwrap().unlock().unwrap();
+                }
+            },
+        ),
+    ];
+    for (words, program) in waits {
+        for fails in [true, false] {
+            let report = Sim::new(Chip::quiet(2)).run(|core| {
+                let mut arena = [0; 1024];
+                let link = Mapped::start(core, Session::FIRST)?;
+                let world = World::start(link, &mut arena, Config::default())?;
+                let window = world.allocate::<u32>(1)?;
+                program(&world, &window);
+                match fails {
+                    true => Err(Error::CountZero),
+                    false => world.barrier(),
+                }
+            });
+            let waits = report
+                .waiting
+                .iter()
+                .any(|w| w.to_string().starts_with(words));
+            assert!(waits, "{report}");
+        }
+    }
 }
 
 /// After a call, its place is the world's last one: also of calls that are made by way of others.

@@ -2,7 +2,8 @@
 //!
 //! Some options of `flagpost-run` have a variable of the environment, for other launchers, too. The
 //! rule is one for all: an option wins over its variable, and the variable over the default. What
-//! the job has no use for is refused as an option, and not looked at as a variable.
+//! the job has no use for is refused as an option, and not looked at as a variable. Options of a
+//! network may stand beside `--hosts`, also where that names this host alone.
 //!
 //! | option | variable | in a rank of `flagpost-run` |
 //! |---|---|---|

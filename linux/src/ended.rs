@@ -1,5 +1,6 @@
 //! How a rank ended, and how its user is told.
 
+use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
@@ -40,6 +41,63 @@ impl Ended {
             (None, None) => 1,
         }
     }
+}
+
+impl Ended {
+    /// How, for ranks that end alike after another one, if no signal of others has ended it.
+    fn like_others(&self) -> Option<String> {
+        match self.status.code() {
+            Some(0) if self.stranger => Some("ended without having joined the job".to_owned()),
+            Some(0) => Some("ended without leaving the job".to_owned()),
+            Some(code) => Some(format!("ended with status {code}")),
+            None => self
+                .killed
+                .then(|| "had to be ended, by flagpost-run".to_owned()),
+        }
+    }
+}
+
+/// Ranks that have failed after another one, of which only the first is told by itself.
+#[derive(Debug, Default)]
+pub struct Followers(Vec<(String, Vec<u16>)>);
+
+impl Followers {
+    /// Keeps `ended`, to be counted. False if it is to be told by itself: a signal has ended it.
+    pub fn keep(&mut self, ended: &Ended) -> bool {
+        let Some(how) = ended.like_others() else {
+            return false;
+        };
+        match self.0.iter_mut().find(|(known, _)| *known == how) {
+            Some((_, ranks)) => ranks.push(ended.rank),
+            None => self.0.push((how, vec![ended.rank])),
+        }
+        true
+    }
+
+    /// A line for each way to end.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(how, ranks)| match &ranks[..] {
+            [rank] => format!("after that rank {rank} {how}"),
+            ranks => format!("after that {} ranks {how}: {}", ranks.len(), list(ranks)),
+        })
+    }
+}
+
+/// Numbers, each row of neighbours as `first-last`.
+fn list(numbers: &[u16]) -> String {
+    let mut rows: Vec<(u16, u16)> = Vec::new();
+    let sorted = BTreeSet::from_iter(numbers);
+    for number in sorted {
+        match rows.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => rows.push((*number, *number)),
+        }
+    }
+    let row = |(first, last): &(u16, u16)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join(", ")
 }
 
 impl std::fmt::Display for Ended {
@@ -95,6 +153,33 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_that_end_alike_are_counted() {
+        let mut followers = Followers::default();
+        let ended = |rank, status, killed| Ended {
+            rank,
+            pid: 7,
+            status: ExitStatus::from_raw(status),
+            killed,
+            stranger: false,
+            unfinished: true,
+            starved: false,
+        };
+        for rank in [6, 0, 2, 1, 4, 7, 5] {
+            assert!(followers.keep(&ended(rank, 1 << 8, false)));
+        }
+        assert!(followers.keep(&ended(9, 0, false)));
+        assert!(followers.keep(&ended(8, 9, true)));
+        assert!(!followers.keep(&ended(3, 11, false)), "a cause of its own");
+        let lines: Vec<String> = followers.lines().collect();
+        let expected = [
+            "after that 7 ranks ended with status 1: 0-2, 4-7",
+            "after that rank 9 ended without leaving the job",
+            "after that rank 8 had to be ended, by flagpost-run",
+        ];
+        assert_eq!(lines, expected);
+    }
 
     #[test]
     fn want_of_memory_is_told() {

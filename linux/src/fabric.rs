@@ -47,6 +47,7 @@ use crate::bind::Bind;
 use crate::choice::{ADDRESS, HELPER, PROVIDER, pause};
 use crate::descriptors;
 use crate::hosts::Hosts;
+use crate::inherited::may_open_its_files;
 use crate::job::{self, ENDS, HUB, JoinError, Meets, SECRET};
 use crate::launch::{self, Ended, Register, Starting};
 use crate::run::{Setup, say, say_failed};
@@ -87,6 +88,9 @@ pub struct Job {
 /// How long the hub may take to hear what a rank has told before its process ended.
 const HEARING: Duration = Duration::from_secs(2);
 
+/// In this time a hub looks twice at each connection.
+const HUB_LOOKS: Duration = Duration::from_millis(100);
+
 impl Register for (Hub, u16) {
     fn ranks(&self) -> u16 {
         self.1
@@ -110,6 +114,10 @@ impl Register for (Hub, u16) {
 
     fn mark_lost(&self, rank: u16) {
         self.0.mark_lost(rank);
+    }
+
+    fn first_lost(&self) -> Option<u16> {
+        self.0.first_lost()
     }
 
     fn has_ended(&self, rank: u16) -> bool {
@@ -239,6 +247,7 @@ impl Joined {
 /// [`JoinError`]: this process was not started for such a job, or the network does not work.
 pub fn join() -> Result<Joined, JoinError> {
     let (rank, shape, meets) = job::of_network()?;
+    may_open_its_files().map_err(JoinError)?;
     let ranks = shape.ranks();
     let provider = word(PROVIDER, Some(DEFAULT_PROVIDER.to_owned()))?;
     let helper = job::variable(HELPER).map_or(Ok(0), |text| pause(&text.to_string_lossy()));
@@ -354,18 +363,21 @@ pub fn run<E: Display>(
     };
     let started = World::starting(link, &mut arena, setup.config);
     let started = started.and_then(|starting| starting.wait_within(setup.meeting));
-    let (result, place) = match started {
-        Ok(world) => (program(&world), world.last_call()),
+    let world = match started {
+        Ok(world) => world,
         Err(why) => return failed(&format!("cannot start: {why}")),
     };
-    match result {
+    match program(&world) {
         Ok(()) => {
             // A rank that was lost meanwhile is the launcher's to report.
             let _ = joined.leave();
             ExitCode::SUCCESS
         }
         Err(why) => {
-            say_failed(network.core().get(), &why, place);
+            if say_failed(&world, &why) {
+                // The hub hears of the lost rank before it hears of this one.
+                std::thread::sleep(HUB_LOOKS);
+            }
             ExitCode::FAILURE
         }
     }

@@ -176,6 +176,14 @@ impl Keeper {
         Self(child.map(|child| (child, Arc::new(ours.into()))))
     }
 
+    /// None, and what it would read.
+    #[cfg(test)]
+    pub(crate) fn heard() -> (Self, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let child = Command::new("true").spawn().expect("it runs");
+        (Self(Some((child, Arc::new(ours.into())))), theirs)
+    }
+
     /// Where it is told, for [`is_here`].
     pub(crate) fn ear(&self) -> Option<Arc<OwnedFd>> {
         self.0.as_ref().map(|(_, ours)| Arc::clone(ours))

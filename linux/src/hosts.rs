@@ -143,7 +143,12 @@ fn is_here(name: &str, own: &str) -> bool {
     let is_loopback = name
         .parse()
         .is_ok_and(|address: IpAddr| address.is_loopback());
-    name == own || name == "localhost" || is_loopback
+    // Names are the same in large and in small letters, and with the dot of the root.
+    let name = name.strip_suffix('.').unwrap_or(name);
+    [own, "localhost"]
+        .iter()
+        .any(|here| name.eq_ignore_ascii_case(here))
+        || is_loopback
 }
 
 /// Shell words that do what `command` says, where the launcher has the environment `inherited`.
@@ -263,10 +268,11 @@ mod tests {
 
     #[test]
     fn this_host_is_known() {
-        for name in ["localhost", "127.0.0.1", "127.1.2.3", "::1", "own"] {
+        let names = ["localhost", "LOCALHOST", "localhost.", "own", "Own"];
+        for name in ["127.0.0.1", "127.1.2.3", "::1"].iter().chain(&names) {
             assert!(is_here(name, "own"), "{name}");
         }
-        assert!(!is_here("other", "own") && !is_here("10.0.0.1", "own"));
+        assert!(!is_here("other", "own") && !is_here("", "own") && !is_here("10.0.0.1", "own"));
     }
 
     /// A shell that does what is sent.

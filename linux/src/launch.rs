@@ -43,11 +43,12 @@ use crate::descriptors;
 use crate::ended::{is_starved, starved_processes, vmstat};
 use crate::group::{Group, Keeper, is_here, kill_sessions};
 use crate::hosts::Hosts;
+use crate::inherited::{hear_of_children, unblock_signals};
 use crate::job;
 use crate::named;
 use crate::run::say;
 
-pub use crate::ended::Ended;
+pub use crate::ended::{Ended, Followers};
 
 /// [`Job::grace`], unless the user says another.
 pub const GRACE: Duration = Duration::from_secs(3);
@@ -74,7 +75,7 @@ struct Process {
 }
 
 /// Starts `command` once per rank of `job`, and waits until all have ended. Tells `seen` of each in
-/// turn.
+/// turn. If this process ignores SIGCHLD, it no longer does: else nobody would hear how they end.
 ///
 /// # Errors
 /// What the system refused; the ranks that were started are ended.
@@ -136,6 +137,9 @@ pub(crate) trait Register {
     /// The others are to know that a rank is lost.
     fn mark_lost(&self, rank: u16);
 
+    /// The rank that was lost first, as far as anybody knows: why others fail.
+    fn first_lost(&self) -> Option<u16>;
+
     /// Whether `rank` has ended its program in order. Its process may still be needed.
     fn has_ended(&self, rank: u16) -> bool {
         self.state_of(rank) == State::Done
@@ -159,6 +163,10 @@ impl Register for Segment {
 
     fn mark_lost(&self, rank: u16) {
         Segment::mark_lost(self, rank);
+    }
+
+    fn first_lost(&self) -> Option<u16> {
+        self.lost()
     }
 
     fn ask(&self) {
@@ -190,6 +198,7 @@ impl Starting {
     ) -> io::Result<Self> {
         let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         are_permitted()?;
+        hear_of_children();
         Ok(Self {
             limit: getrlimit(Resource::Nofile),
             places: bind.places(ranks).map_err(invalid)?,
@@ -266,6 +275,7 @@ impl Starting {
             seen,
             ended: Vec::new(),
             strangers: Vec::new(),
+            followers: Vec::new(),
             starved,
             grace,
             deadline: None,
@@ -313,13 +323,14 @@ fn may_read() -> bool {
 }
 
 /// Makes `command`'s process the leader of a session, with the limits that the launcher was started
-/// with, which dies with it, and of which the keeper knows.
+/// with and no signal blocked, which dies with it, and of which the keeper knows.
 fn to_be_led(command: &mut Command, limit: Rlimit, ear: Option<Arc<OwnedFd>>) {
     let launcher = rustix::process::getpid();
     let prepare = move || {
         rustix::process::setsid()?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
         setrlimit(Resource::Nofile, limit)?;
+        unblock_signals();
         if let Some(ear) = &ear {
             is_here(ear);
         }
@@ -347,6 +358,9 @@ struct Watch<'a> {
     ended: Vec<Ended>,
     /// Ended in order, without having joined: a failure once somebody has.
     strangers: Vec<Ended>,
+    /// Failed, while the process of the rank that was lost first is still to end: that is told
+    /// before them.
+    followers: Vec<Ended>,
     /// Processes that the system had ended for want of memory before.
     starved: u64,
     grace: Duration,
@@ -367,6 +381,16 @@ impl Watch<'_> {
                 for mut end in std::mem::take(&mut self.strangers) {
                     end.stranger = joined;
                     self.tell(end);
+                }
+            }
+            let cause = self.register.first_lost();
+            if !self
+                .processes
+                .iter()
+                .any(|process| Some(process.rank) == cause)
+            {
+                for end in std::mem::take(&mut self.followers) {
+                    self.report(end);
                 }
             }
             if self.processes.is_empty() {
@@ -437,7 +461,15 @@ impl Watch<'_> {
             self.register.mark_lost(end.rank);
             let grace = self.grace;
             self.deadline.get_or_insert_with(|| Instant::now() + grace);
+            let cause = self.register.first_lost();
+            if cause != Some(end.rank) {
+                return self.followers.push(end);
+            }
         }
+        self.report(end);
+    }
+
+    fn report(&mut self, end: Ended) {
         (self.seen)(&end);
         self.ended.push(end);
     }

@@ -84,9 +84,28 @@
 //! A rank of a memfd that is ended for want of memory is named with how much memory the job has.
 //! A file under `--mem-in` is not sealed: a rank that shrinks it ends the others.
 //!
+//! # What a rank inherits
+//! | of | a rank of `flagpost-run` has |
+//! |---|---|
+//! | ignored signals (`nohup`, `&`) | the same, as the launcher; never SIGCHLD or SIGPIPE |
+//! | blocked signals | none, and nor has the launcher |
+//! | alarms and timers | none; an alarm of the launcher's ends the job |
+//! | limits (`ulimit`) | those that the launcher was started with |
+//! | descriptors | the launcher's that stay open over `exec`; standard input on rank 0 alone |
+//! | terminal | none: a session of its own |
+//! | mask for files (`umask`) | the launcher's; one that takes this user's own rights is refused |
+//! | priority, scheduling, directory | the launcher's |
+//! | processors (`taskset`) | one of the launcher's, or all of them: see [`Bind`] |
+//! | environment | the launcher's, without what an outer job has set |
+//!
+//! On another host the rank has what that host's shell gives, the launcher's directory, and its
+//! variables that begin with `FLAGPOST_` or `FI_`. A rank of `mpiexec` or `srun` has what those
+//! leave: one that ignores SIGCHLD, say, cannot wait for programs that it starts.
+//!
 //! # `unsafe`
-//! Stands in `launch`, for what happens between fork and exec; in `pmi`, for a descriptor that was
-//! inherited; and in `pmix`, for a library. The machine below, in [`flagpost_hal_linux`], has more.
+//! Stands in `launch`, for what happens between fork and exec; in `inherited`, for signals; in
+//! `pmi`, for a descriptor that was inherited; and in `pmix`, for a library. The machine below, in
+//! [`flagpost_hal_linux`], has more.
 
 pub mod bind;
 pub mod choice;
@@ -95,6 +114,7 @@ mod ended;
 pub mod fabric;
 mod group;
 mod hosts;
+pub mod inherited;
 mod job;
 pub mod launch;
 mod named;

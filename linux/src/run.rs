@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Display};
 use std::io::Write as _;
-use std::panic::Location;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -184,19 +183,22 @@ pub fn run_with<M: Linked, E: Display>(
     setup: Setup,
     program: impl FnOnce(&World<'_, M::Link>) -> Result<(), E>,
 ) -> ExitCode {
-    let (mut rank, mut place) = (None, None);
+    let mut rank = None;
     let result = join(|machine: Linux<M>| {
         rank = Some(machine.core().get());
         with_world::<M, (), E>(machine, setup, |world| {
-            let result = program(world);
-            place = world.last_call();
-            result
+            // Before the others hear that this rank is lost, and say so.
+            program(world).inspect_err(|why| {
+                say_failed(world, why);
+            })
         })
     });
     match (rank, result) {
         (_, Ok(())) => ExitCode::SUCCESS,
         (Some(rank), Err(RunError::Program(why))) => {
-            say_failed(rank, &why, place);
+            if !matches!(why, RunError::Program(_)) {
+                say(&format!("rank {rank}: {why}"));
+            }
             ExitCode::FAILURE
         }
         (_, Err(why)) => {
@@ -206,10 +208,19 @@ pub fn run_with<M: Linked, E: Display>(
     }
 }
 
-/// Says why the program of `rank` has failed, and where it has called Flagpost last.
-pub(crate) fn say_failed(rank: u16, why: &dyn Display, place: Option<&Location<'_>>) {
-    let call = place.map_or(String::new(), |place| format!(" (call at {place})"));
-    say(&format!("rank {rank}: {why}{call}"));
+/// Says why the program of this rank has failed, and where it has called Flagpost last. If it is
+/// that another rank is lost, `flagpost-run` counts it among those that fail so. True then.
+pub(crate) fn say_failed<L: Link>(world: &World<'_, L>, why: &dyn Display) -> bool {
+    let line = why.to_string();
+    let is_counted = std::env::var_os(job::RANK).is_some();
+    let told = |lost| line == Error::PeerLost(lost).to_string();
+    if is_counted && world.lost().any(told) {
+        return true;
+    }
+    let call = world.last_call();
+    let call = call.map_or(String::new(), |place| format!(" (call at {place})"));
+    say(&format!("rank {}: {line}{call}", world.rank()));
+    false
 }
 
 /// A line on standard error, in one piece among those of other ranks. If nobody reads it, that is

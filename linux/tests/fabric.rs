@@ -41,6 +41,7 @@ fn rank() {
         "ring" => ring(world),
         "asked" => asked::stands_still(world),
         "fails" => asked::fails(world),
+        "one" => asked::one_fails(world),
         "beside" => beside(world),
         "blocks" => blocks(world),
         "gets" => gets(world),
@@ -190,8 +191,14 @@ fn command_of(ranks: u16, arguments: &[&str], part: &str) -> Command {
 fn ranks_say_what_they_wait_for() {
     for provider in ["tcp", "shm"] {
         let arguments = ["--link", "fabric", "--provider", provider];
-        asked::is_asked(&mut command_of(asked::RANKS, &arguments, "asked"));
+        asked::is_asked(&command_of(asked::RANKS, &arguments, "asked"));
     }
+}
+
+#[test]
+#[ignore = "needs libfabric: cargo xtask fabric --headers"]
+fn the_cause_comes_first() {
+    asked::the_cause_comes_first(&mut command_of(8, &["--link", "fabric"], "one"));
 }
 
 #[test]

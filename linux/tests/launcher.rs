@@ -9,6 +9,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use flagpost::{Error, Rank, World};
+use flagpost_common::patience;
 use flagpost_linux::HostLink;
 
 mod limit;
@@ -267,7 +268,7 @@ fn ranks_end_with_their_launcher() {
 /// Kills the launcher of `ranks` ranks that have told their numbers: all of them end.
 fn end_with(launcher: &mut Child, ranks: usize) {
     let lines = lines_of(launcher.stdout.take().expect("a pipe"));
-    let told = std::iter::from_fn(|| lines.recv_timeout(LIMIT).ok());
+    let told = std::iter::from_fn(|| lines.recv_timeout(patience(LIMIT)).ok());
     let processes: Vec<String> = told
         .filter_map(|line| Some(line.split_once("process ")?.1.to_owned()))
         .take(ranks)
@@ -276,7 +277,7 @@ fn end_with(launcher: &mut Child, ranks: usize) {
     launcher.wait().expect("it ends");
     assert_eq!(processes.len(), ranks);
     // The pipe closes once nobody is left to write to it.
-    let end = lines.recv_timeout(LIMIT);
+    let end = lines.recv_timeout(patience(LIMIT));
     assert_eq!(end, Err(RecvTimeoutError::Disconnected));
     for process in processes {
         assert!(is_gone(&process), "process {process} is still there");
@@ -408,18 +409,6 @@ fn wrong_arguments_are_one_line_that_says_what_to_change() {
             &[
                 "-n",
                 "2",
-                "--hosts",
-                "localhost",
-                "--address",
-                "127.0.0.1",
-                "true",
-            ],
-            "--hosts localhost names this host only",
-        ),
-        (
-            &[
-                "-n",
-                "2",
                 "--link",
                 "fabric",
                 "--address",
@@ -535,6 +524,35 @@ fn the_option_wins_over_the_variable() {
         let code = if refused.is_some() { Some(2) } else { Some(0) };
         assert!(told, "{variable} {option:?}: {out}{err}");
         assert_eq!(output.status.code(), code, "{variable} {option:?}: {err}");
+    }
+}
+
+/// The owner stores, a barrier, and a peer gets: nothing has published the piece.
+#[test]
+fn a_get_of_what_its_owner_has_not_published_is_told() {
+    use flagpost::{Link, Rank, Rma as _};
+    use flagpost_linux::{Emulated, Setup, threads_with};
+    const AT: (&str, u32) = (file!(), line!());
+    fn share<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+        let (owner, window) = (Rank::new(0), world.allocate::<u64>(1)?);
+        if world.rank() == owner {
+            window.local().set(0, 5)?;
+        }
+        world.barrier()?;
+        if world.rank() != owner {
+            let lock = window.lock_shared(owner)?;
+            lock.get(owner, 0, &mut [0])?;
+            lock.unlock()?;
+        }
+        world.barrier()
+    }
+    let ran = || threads_with::<Emulated, _, _>(2, 1 << 20, Setup::default(), share);
+    let panic = std::panic::catch_unwind(ran).expect_err("it is told");
+    let why = panic.downcast::<String>().expect("a text");
+    let (file, line) = AT;
+    let named = |what: &str, lines| format!("{what} by {file}:{}", line + lines);
+    for place in [named("stored", 4), named("loaded", 9)] {
+        assert!(why.contains(&place), "{place}: {why}");
     }
 }
 

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use flagpost::{Error, Link, World};
+use flagpost_common::{heeding, patience};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -25,8 +27,8 @@ use lines::{LIMIT, lines_of};
 
 const PART: &str = "FLAGPOST_TEST_SLEEPS";
 
-/// After this a test has failed: far longer than anything takes on a busy machine.
-const GUARD: Duration = Duration::from_secs(60);
+/// After this a test has failed, on a machine at rest: see [`patience`].
+const GUARD: Duration = Duration::from_secs(10);
 /// Seconds: what lasts so long was ended by nobody while a test waited for it.
 const LONG: u64 = 600;
 
@@ -36,12 +38,14 @@ fn rank() {
     if std::env::var_os(PART).is_none() {
         return;
     }
-    let code = flagpost_linux::run(|_| {
-        println!("process {}", std::process::id());
-        std::thread::sleep(Duration::from_secs(LONG));
-        Ok::<(), flagpost::Error>(())
-    });
+    let code = flagpost_linux::run_in_mode!(stays);
     assert_eq!(code, std::process::ExitCode::SUCCESS);
+}
+
+fn stays<L: Link>(_: &World<'_, L>) -> Result<(), Error> {
+    println!("process {}", std::process::id());
+    std::thread::sleep(Duration::from_secs(LONG));
+    Ok(())
 }
 
 fn run(ranks: u16, script: &str) -> Command {
@@ -50,7 +54,22 @@ fn run(ranks: u16, script: &str) -> Command {
 
 /// Ranks that have `grace` seconds to end after another one, or after a signal.
 fn run_with(grace: u64, ranks: u16, script: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    launch(
+        heeding(env!("CARGO_BIN_EXE_flagpost-run")),
+        grace,
+        ranks,
+        script,
+    )
+}
+
+/// Ranks of a launcher that inherits what `env` makes of its option `how`.
+fn run_under(how: &str, ranks: u16, script: &str) -> Command {
+    let mut command = heeding("env");
+    command.arg(how).arg(env!("CARGO_BIN_EXE_flagpost-run"));
+    launch(command, LONG, ranks, script)
+}
+
+fn launch(mut command: Command, grace: u64, ranks: u16, script: &str) -> Command {
     command.args(["-n", &ranks.to_string(), "--mem", "64K"]);
     command.args(["--grace", &grace.to_string(), "sh", "-c", script]);
     command
@@ -73,12 +92,12 @@ fn number(line: &str) -> Option<String> {
 
 /// Waits until `happened` says so. False if it never does.
 fn comes(mut happened: impl FnMut() -> bool) -> bool {
-    let start = Instant::now();
+    let (start, guard) = (Instant::now(), patience(GUARD));
     loop {
         if happened() {
             return true;
         }
-        if start.elapsed() > GUARD {
+        if start.elapsed() > guard {
             return false;
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -109,7 +128,7 @@ fn status_of(launcher: &mut Child) -> ExitStatus {
 fn start(mut command: Command, count: usize) -> (Child, Vec<String>) {
     let mut launcher = command.stdout(Stdio::piped()).spawn().expect("it runs");
     let lines = lines_of(launcher.stdout.take().expect("a pipe"));
-    let lines = std::iter::from_fn(|| lines.recv_timeout(LIMIT).ok());
+    let lines = std::iter::from_fn(|| lines.recv_timeout(patience(LIMIT)).ok());
     let processes: Vec<String> = lines.filter_map(|line| number(&line)).take(count).collect();
     if processes.len() < count {
         let _ = launcher.kill();
@@ -281,24 +300,20 @@ fn who_has_joined_ends_with_its_parent() {
     assert!(is_gone(&processes[0]), "it is still there");
 }
 
-/// Whether `process` ignores `signal`. If this test does, as a shell's background jobs do, all that
-/// it starts does.
-fn is_ignored(process: u32, signal: Signal) -> bool {
-    let status = format!("/proc/{process}/status");
-    let status = std::fs::read_to_string(status).expect("it is there");
-    let mut lines = status.lines();
-    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");
-    mask >> (signal.as_raw() - 1) & 1 == 1
+/// The signals in a line of the status of a process: bit n - 1 for signal n.
+fn signals(line: &str) -> u64 {
+    let mask = line.split_once(":\t").expect("name and mask").1;
+    u64::from_str_radix(mask, 16).expect("a number")
+}
+
+fn has(signals: u64, signal: Signal) -> bool {
+    signals >> (signal.as_raw() - 1) & 1 == 1
 }
 
 /// Ranks are in sessions of their own: what a terminal sends comes to the launcher alone.
 #[test]
 fn signals_are_passed_on() {
     for (signal, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT")] {
-        if is_ignored(std::process::id(), signal) {
-            continue;
-        }
         let trap = format!("trap 'exit 5' {name}; echo process $$; while :; do sleep 0.05; done");
         let (mut launcher, _) = start(run(2, &trap), 2);
         send(&launcher, signal);
@@ -341,19 +356,74 @@ fn who_does_not_care_is_killed_when_told_again() {
     assert!(processes.iter().all(|process| is_gone(process)));
 }
 
-/// `nohup` and a shell's background jobs ignore signals: so does the launcher then.
+/// `nohup` and a shell's background jobs ignore signals: so do the launcher and its ranks then.
 #[test]
 fn signals_that_are_ignored_stay_so() {
     let go = Go::new("ignored");
-    let mut command = Command::new("sh");
-    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
-    let inner = run(1, &format!("echo process $$; {}; exit 4", go.awaited()));
-    command.arg(inner.get_program()).args(inner.get_args());
-    let (mut launcher, _) = start(command, 1);
-    assert!(is_ignored(launcher.id(), Signal::HUP));
+    let script = format!("echo process $$; {}; exit 4", go.awaited());
+    let (mut launcher, ranks) = start(run_under("--ignore-signal=HUP,INT", 1, &script), 1);
+    for process in [launcher.id().to_string(), ranks[0].clone()] {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+        let status = status.expect("it is there");
+        let ignored = { status.lines() }.find(|line| line.starts_with("SigIgn:"));
+        let ignored = signals(ignored.expect("a mask"));
+        assert!(has(ignored, Signal::HUP) && has(ignored, Signal::INT));
+    }
     send(&launcher, Signal::HUP);
+    send(&launcher, Signal::INT);
     go.go();
     assert_eq!(status_of(&mut launcher).code(), Some(4));
+}
+
+/// Without SIGCHLD the system forgets how a process has ended. Ranks start programs, too.
+#[test]
+fn how_ranks_end_is_heard_where_the_system_was_to_forget_it() {
+    let script = "grep SigIgn: /proc/self/status; exit $((3 + FLAGPOST_RANK))";
+    let output = limit::output(&mut run_under("--ignore-signal=CHLD,USR2", 2, script));
+    let (out, err) = texts(&output);
+    assert!([Some(3), Some(4)].contains(&output.status.code()), "{err}");
+    for line in ["ended with status 3", "ended with status 4"] {
+        assert!(err.contains(line), "{err}");
+    }
+    let of_ranks: Vec<u64> = out.lines().map(signals).collect();
+    assert!(of_ranks.iter().all(|ignored| has(*ignored, Signal::USR2)));
+    assert!(!of_ranks.iter().any(|ignored| has(*ignored, Signal::CHILD)));
+    assert_eq!(of_ranks.len(), 2);
+}
+
+/// The program that has started the launcher may block signals, to wait for its own in a thread.
+#[test]
+fn signals_that_are_blocked_come_through() {
+    let script = "grep SigBlk: /proc/self/status; echo process $$; sleep 600; true";
+    let mut command = run_under("--block-signal", 2, script);
+    let mut launcher = command.stdout(Stdio::piped()).spawn().expect("it runs");
+    let lines = lines_of(launcher.stdout.take().expect("a pipe"));
+    let lines = std::iter::from_fn(|| lines.recv_timeout(patience(LIMIT)).ok()).take(4);
+    let lines: Vec<String> = lines.collect();
+    send(&launcher, Signal::TERM);
+    assert_eq!(status_of(&mut launcher).code(), Some(143), "{lines:?}");
+    let blocked = lines.iter().filter(|line| line.starts_with("SigBlk:"));
+    let blocked: Vec<u64> = blocked.map(|line| signals(line)).collect();
+    assert_eq!(blocked, [0, 0], "{lines:?}");
+}
+
+/// Ranks open each other's files.
+#[test]
+fn a_mask_that_forbids_own_files_is_named() {
+    let own = std::env::current_exe().expect("this program");
+    let launcher = env!("CARGO_BIN_EXE_flagpost-run");
+    let script = format!(
+        "umask 277; exec '{launcher}' -n 1 \"$@\" '{}' --exact rank --nocapture",
+        own.display()
+    );
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &script, "sh", "--link", "fabric"])
+        .env(PART, "1");
+    let output = limit::output(&mut command);
+    let (_, err) = texts(&output);
+    let told = "error: umask 277 forbids this user's own files to him: write umask 077";
+    assert!(err.contains(told), "{err}");
 }
 
 /// More ranks than there may be descriptors, and as many more as the soft limit can be raised for.

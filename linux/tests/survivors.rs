@@ -19,7 +19,7 @@ mod survivor;
 #[path = "limit/threads.rs"]
 mod threads;
 
-use going_on::goes_on;
+use going_on::{In, goes_on, goes_on_from_a_part};
 use needed::needed_calls_fail;
 use survivor::LOST;
 use threads::within;
@@ -163,6 +163,31 @@ fn who_has_done_its_part_may_leave() {
     }
 }
 
+/// Rank 0 of three ends; the others wait in the world, and in a part.
+fn go_on_from_parts<M: Linked>() {
+    for waits in In::ALL {
+        let done =
+            threads_with::<M, (), _>(
+                3,
+                MEMORY,
+                Setup::default(),
+                |world| match goes_on_from_a_part(world, waits, &|| ()) {
+                    Ok(Some(2)) => Ok(()),
+                    Ok(None) => Err("lost on purpose"),
+                    other => panic!("{other:?} ({:?})", world.last_call()),
+                },
+            );
+        assert!(done.is_err(), "it is lost");
+    }
+}
+
+#[test]
+fn threads_go_on_from_parts() {
+    within(go_on_from_parts::<Coherent>);
+    within(go_on_from_parts::<SoftwareCoherent>);
+    within(go_on_from_parts::<Emulated>);
+}
+
 /// Rank `lost[i].0` of three ends at the `lost[i].1`-th of its places.
 fn goes_on_without<M: Linked>(lost: &[(u16, u32)]) {
     let (ended, well) = (AtomicU16::new(0), AtomicU16::new(0));
@@ -212,4 +237,69 @@ fn threads_go_on_after_a_loss() {
     within(go_on_without::<Coherent>);
     within(go_on_without::<SoftwareCoherent>);
     within(go_on_without::<Emulated>);
+}
+
+const SEED: &str = "FLAGPOST_TEST_SEED";
+
+/// A rank of a job of three, of which one is killed at a place that its seed says. Not a test by
+/// itself.
+#[test]
+fn rank_by_chance() {
+    if std::env::var_os(SEED).is_none() {
+        return;
+    }
+    let code = flagpost_linux::run_in_mode!(by_chance);
+    assert_eq!(code, std::process::ExitCode::SUCCESS);
+}
+
+fn by_chance<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let seed: u32 = std::env::var(SEED)
+        .expect("it is set")
+        .parse()
+        .expect("a number");
+    let me = world.rank().get();
+    let (places, state) = (Cell::new(0), Cell::new(seed * 3 + u32::from(me) + 1));
+    let (lost, place) = (seed % 3, 1 + seed / 3 % 6);
+    let lives = || {
+        // Ranks get out of step, by up to 64 us or so.
+        let next = state.get().wrapping_mul(0x915f_77f5).wrapping_add(1);
+        state.set(next);
+        (0..next >> 16).for_each(|_| std::hint::spin_loop());
+        places.set(places.get() + 1);
+        if u32::from(me) == lost && places.get() == place {
+            let me = rustix::process::getpid();
+            rustix::process::kill_process(me, rustix::process::Signal::KILL).expect("it is mine");
+        }
+        true
+    };
+    let size = goes_on::<_, 1>(world, &lives)?;
+    println!("rank {me} goes on, of {size:?}");
+    Ok(())
+}
+
+/// All ranks make the same calls, with a part per round, and one is killed. `FLAGPOST_JOBS=n` for
+/// more jobs than a few, `FLAGPOST_RUN` for options of the launcher.
+#[test]
+fn ranks_go_on_from_parts_by_chance() {
+    let number = |name, usual| {
+        let text = std::env::var(name);
+        text.map_or(usual, |text| text.parse().expect("a number"))
+    };
+    let options = std::env::var("FLAGPOST_RUN").unwrap_or_default();
+    for seed in 0..number("FLAGPOST_JOBS", 6) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+        command
+            .args(["-n", "3", "--grace", "10"])
+            .args(options.split_whitespace());
+        command.arg(std::env::current_exe().expect("this program"));
+        command.args(["--exact", "rank_by_chance", "--nocapture"]);
+        let output = limit::output(command.env(SEED, seed.to_string()));
+        let out = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            out.matches("goes on, of Some(2)").count(),
+            2,
+            "{seed}: {out}{errors}"
+        );
+    }
 }

@@ -31,14 +31,10 @@ static HAS_LEFT: [AtomicBool; MAX_HARTS] = [const { AtomicBool::new(false) }; MA
 
 /// Ends this hart's program; ends the machine once all harts are here.
 pub(crate) fn hart_returned(hart: Hart, exit: Exit) -> ! {
-    if exit == Exit::Fail {
-        // ORDERING: Relaxed: the barrier shows it to core 0.
-        FAILED.fetch_add(1, Ordering::Relaxed);
-    }
-    leave(hart);
+    leave(hart, exit);
     barrier(hart);
     if hart.core().get() == 0 {
-        match FAILED.load(Ordering::Relaxed) {
+        match failed() {
             0 => finish(Exit::Pass),
             _ => finish(Exit::Fail),
         }
@@ -47,12 +43,21 @@ pub(crate) fn hart_returned(hart: Hart, exit: Exit) -> ! {
 }
 
 /// The program of this hart makes no more calls: those of others that need it fail. A program that
-/// returns does so by itself.
-pub fn leave(hart: Hart) {
+/// returns does so by itself. The machine's exit status is 1 then if `exit` is [`Exit::Fail`].
+pub fn leave(hart: Hart, exit: Exit) {
+    if exit == Exit::Fail {
+        // ORDERING: Relaxed: the barrier shows it to core 0.
+        FAILED.fetch_add(1, Ordering::Relaxed);
+    }
     hart.empty();
     // ORDERING: Release: a hart that sees that this one has left finds what it has stored.
     HAS_LEFT[hart.core().index()].store(true, Ordering::Release);
     LEFT.fetch_add(1, Ordering::Release);
+}
+
+/// How many programs have failed.
+pub(crate) fn failed() -> u32 {
+    FAILED.load(Ordering::Relaxed)
 }
 
 /// Whether `core` has left; whether any has, if none is named.

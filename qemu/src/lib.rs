@@ -48,7 +48,8 @@
 //!
 //! A call that waits for very long logs once what it waits for, and at which line; so does the
 //! error that a program returns. A hart whose program has returned has left: calls that need it
-//! give `Error::PeerLeft`.
+//! give `Error::PeerLeft`. If a program has failed, and all harts that have not left wait for very
+//! long, the machine ends with status 1.
 //!
 //! # The log
 //! defmt frames (rzcobs) on the 16550 UART; the timestamp of a record is the number of its core.
@@ -72,6 +73,7 @@ mod log;
 mod memory;
 mod registers;
 mod silence;
+mod standing;
 mod status;
 mod trap;
 

@@ -9,6 +9,7 @@ use core::fmt;
 use core::panic::Location;
 
 use crate::hart::Hart;
+use crate::standing;
 
 /// Cycles per hart after which a wait is long: on 8 harts all of the longest case takes less.
 const LONG: u64 = 50_000_000;
@@ -47,10 +48,11 @@ impl Silence {
     /// The call waits for `what`.
     #[inline]
     pub(crate) fn waits(&self, hart: &Hart, what: fmt::Arguments<'_>) {
+        let long = LONG * u64::from(hart.cores());
         match self.since.get() {
             NOT => self.since.set(hart.cycles().max(1)),
-            SAID => {}
-            since if hart.cycles().wrapping_sub(since) < LONG * u64::from(hart.cores()) => {}
+            SAID => standing::waits(hart, what, self.called.get(), long),
+            since if hart.cycles().wrapping_sub(since) < long => {}
             _ => self.say(what),
         }
     }

@@ -3,6 +3,11 @@
 //! No trap is expected: interrupts are off, and nothing here is emulated. So a trap is reported
 //! from a stack of its own and never returned from.
 
+use core::fmt;
+use core::panic::Location;
+
+#[cfg(target_os = "none")]
+use crate::Hart;
 use crate::{Exit, boot, csr, end, status};
 
 /// Called by `boot.s` on the trap stack, for the first trap of a hart.
@@ -48,15 +53,31 @@ fn name(code: usize) -> &'static str {
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    report(info.location(), format_args!("{}", info.message()))
+}
+
+/// After the record of an assertion of defmt's, which does not say where it stands.
+#[cfg(target_os = "none")]
+#[defmt::panic_handler]
+fn asserted() -> ! {
+    let place = Hart::current().silence().last_call();
+    report(
+        place,
+        format_args!("an assertion after this call; see the record before"),
+    )
+}
+
+/// Ends the machine for `what`, which happens `at` a place in the program.
+pub(crate) fn report(at: Option<&Location<'_>>, what: fmt::Arguments<'_>) -> ! {
     end::die();
-    let (file, line) = info.location().map_or(("?", 0), |l| (l.file(), l.line()));
+    let (file, line) = at.map_or(("?", 0), |at| (at.file(), at.line()));
     defmt::println!(
         "@panic core={=u16} case={=str} at={=str}:{=u32} what={}",
         csr::core_number(),
         status::case(),
         file,
         line,
-        defmt::Display2Format(&info.message())
+        defmt::Display2Format(&what)
     );
     end::finish(Exit::Fail)
 }

@@ -73,12 +73,13 @@ impl<L: Link> Held<'_, '_, L> {
 
 /// What must be refused while the targets of these are locked, of which one may be queued for.
 fn refuses<L: Link>(window: &Words<'_, L>, held: &[Held<'_, '_, L>]) -> Result<(), Error> {
-    let refused = |call: Result<(), Error>| assert_eq!(call, Err(Error::EpochOpen));
     for target in held.iter().map(|held| held.target) {
-        refused(window.lock_shared(target).map(drop));
-        refused(window.lock_exclusive(target).map(drop));
-        refused(window.lock_queued(target).map(drop));
+        let twice = |call: Result<(), Error>| assert_eq!(call, Err(Error::LockedTwice(target)));
+        twice(window.lock_shared(target).map(drop));
+        twice(window.lock_exclusive(target).map(drop));
+        twice(window.lock_queued(target).map(drop));
     }
+    let refused = |call: Result<(), Error>| assert_eq!(call, Err(Error::EpochOpen));
     if !held.is_empty() {
         refused(window.lock_all().map(drop));
         refused(window.start(&window.world().group(&[])?).map(drop));

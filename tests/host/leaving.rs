@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use flagpost::{
-    Budget, Config as WorldConfig, Counter, EpochSlots, Error, MatchingList, Rank, Rma as _,
-    Session, Source, Tag, World, epoch::Strategy, rma::Operation,
+    Budget, Config as WorldConfig, Counter, EpochSlots, Error, Link, MatchingList, PartLink, Rank,
+    Rma as _, Room, Session, Source, Tag, World, epoch::Strategy, rma::Operation,
 };
 use flagpost_explore::forward;
 use flagpost_hal::{Clock as _, Coherence, CoreId, Lines, Relax, Topology as _, Watch};
@@ -16,7 +16,7 @@ use flagpost_link::Waiting as _;
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Sim, SimCore};
 
-use crate::going_on::goes_on;
+use crate::going_on::{In, goes_on, goes_on_from_a_part};
 use crate::groups;
 use crate::survivor::{LOST, polls};
 
@@ -74,16 +74,36 @@ impl Relax for Known {
 
 type KnownLink = Mapped<Known>;
 
-/// Runs `program` on `cores` ranks under many schedules; each leaves when it has ended.
-fn leave(cores: u16, program: impl Fn(&World<'_, KnownLink>) -> Result<(), Error>) {
-    leave_under(groups::seeds(600), cores, program);
+/// Runs a program on so many ranks under many schedules, or so many: in their world, and in that of
+/// a part of all. Each leaves when it has ended.
+macro_rules! leave {
+    ($cores:expr, |$world:ident, $fates:pat_param| $body:expr) => {
+        leave!(groups::seeds(600); $cores, |$world, $fates| $body)
+    };
+    ($schedules:expr; $cores:expr, |$world:ident, $fates:pat_param| $body:expr) => {{
+        leave_under($schedules, $cores, |$world, $fates: &Fates| $body);
+        leave_under($schedules, $cores, |all, $fates: &Fates| in_a_part(all, |$world| $body));
+    }};
 }
 
-/// [`leave`] under so many schedules.
+fn in_a_part(
+    all: &World<'_, KnownLink>,
+    program: impl FnOnce(&World<'_, PartLink<'_, KnownLink>>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let room = Room {
+        bytes: 4096,
+        windows: 4,
+    };
+    let part = all.split(Some(0), 0, room)?;
+    let link = part.link().expect("each rank is in it");
+    World::run(link, &mut [0; 512], WorldConfig::default(), program)
+}
+
+/// Runs `program` on `cores` ranks under so many schedules.
 fn leave_under(
     schedules: u64,
     cores: u16,
-    program: impl Fn(&World<'_, KnownLink>) -> Result<(), Error>,
+    program: impl Fn(&World<'_, KnownLink>, &Fates) -> Result<(), Error>,
 ) {
     for seed in 0..schedules {
         let chip = Config {
@@ -101,7 +121,7 @@ fn leave_under(
             };
             let link = Mapped::start(known, Session::FIRST)?;
             let world = World::start(link, &mut arena, WorldConfig::default())?;
-            let done = program(&world);
+            let done = program(&world, &fates);
             // What it has stored is in memory before anybody is told that it has left.
             world.link().machine().core.drain();
             if !world.link().is_lost(Rank::new(me)) {
@@ -116,8 +136,7 @@ fn leave_under(
 /// A rank that polls finds what has come, and is told then that the other one is lost.
 #[test]
 fn polls_tell_that_a_core_is_lost() {
-    leave(2, |world| {
-        let fates = &world.link().machine().fates;
+    leave!(2, |world, fates| {
         let lose = || fates.lost.set(Some(CoreId::new(LOST.get())));
         let know = || {
             while fates.lost.get().is_none() {
@@ -134,8 +153,12 @@ fn polls_tell_that_a_core_is_lost() {
 /// All are listed, but for one that has ended well before: its process has failed after that.
 #[test]
 fn all_lost_ranks_are_listed() {
-    leave_under(1, 5, |world| {
-        let fates = &world.link().machine().fates;
+    let started = Cell::new(0);
+    leave!(1; 5, |world, fates| {
+        started.set(started.get() + 1);
+        while started.get() % 5 != 0 {
+            world.link().relax();
+        }
         let lost = || world.lost().map(Rank::get).collect::<Vec<_>>();
         if world.rank() != Rank::new(0) {
             while fates.left.get() & 1 == 0 {
@@ -155,8 +178,8 @@ fn all_lost_ranks_are_listed() {
 
 /// Rank `lost[i].0` of three ends at the `lost[i].1`-th of its places, and the others go on.
 fn goes_on_without(lost: &[(u16, u32)]) {
-    leave_under(groups::seeds(30), 3, |world| {
-        let (me, fates) = (world.rank().get(), &world.link().machine().fates);
+    leave_under(groups::seeds(30), 3, |world, fates| {
+        let me = world.rank().get();
         let dies = lost.iter().find(|(rank, _)| *rank == me);
         let places = Cell::new(0);
         let lives = || {
@@ -189,12 +212,69 @@ fn the_others_go_on_after_a_loss() {
     }
 }
 
+/// A rank that waits in a part nobody of which is lost hears that the others go on.
+#[test]
+fn the_others_go_on_from_parts() {
+    for waits in In::ALL {
+        leave_under(groups::seeds(400), 3, |world, fates| {
+            let lost = fates.lost.get();
+            match goes_on_from_a_part(world, waits, &|| ()) {
+                Ok(Some(size)) => assert_eq!((size, lost), (2, None)),
+                Ok(None) => fates.lost.set(Some(CoreId::new(0))),
+                Err(why) => panic!("{why:?} ({:?})", world.last_call()),
+            }
+            Ok(())
+        });
+    }
+}
+
+const ROOM: Room = Room {
+    bytes: 1024,
+    windows: 1,
+};
+
+/// A rank that has left before its process failed is not lost to a part's world either.
+#[test]
+fn a_rank_of_a_part_that_has_left_is_not_lost() {
+    leave_under(groups::seeds(200), 4, |world, fates| {
+        let [first, gone, last] = [0, 1, 2].map(Rank::new);
+        let part = world.part(&[first, gone, last], ROOM)?;
+        let gone_is_known = || fates.left.get() & 2 != 0;
+        let Some(link) = part.link() else {
+            while !gone_is_known() {
+                world.link().relax();
+            }
+            fates.lost.set(Some(CoreId::new(3)));
+            fates.more.set(1 << gone.get());
+            return Ok(());
+        };
+        World::run(link, &mut [0; 128], WorldConfig::default(), |mine| {
+            let window = mine.allocate::<u32>(1)?;
+            let mut request = window.expect(0..0, Tag(1))?.from(last)?;
+            request.start()?;
+            if mine.rank() == first {
+                request.wait()?;
+                let mut never = window.expect(0..0, Tag(2))?.from(gone)?;
+                never.start()?;
+                left(never.wait(), gone);
+            } else if mine.rank() == last {
+                while fates.more.get() == 0 {
+                    world.link().relax();
+                }
+                (0..20).for_each(|_| world.link().relax());
+                window.notify(first, Tag(1))?;
+            }
+            Ok(())
+        })
+    });
+}
+
 /// Whoever leaves behind a collective call has done its part of it.
 #[test]
 fn who_has_done_its_part_of_a_collective_may_leave() {
     for cores in [2, 3, 5] {
-        leave(cores, |world| world.barrier());
-        leave(cores, |world| {
+        leave!(cores, |world, _| world.barrier());
+        leave!(cores, |world, _| {
             let (me, root) = (world.rank(), Rank::new(cores - 1));
             let mut all = [u32::from(me.get()) + 1; 3];
             world.allreduce(&mut all, |a, b| a + b)?;
@@ -211,7 +291,7 @@ fn who_has_done_its_part_of_a_collective_may_leave() {
 /// What it has sent arrives: notifications, long ones, counters, events, and the ends of epochs.
 #[test]
 fn what_a_rank_has_sent_arrives_after_it_has_left() {
-    leave(3, |world| {
+    leave!(3, |world, _| {
         let (me, size) = (world.rank(), world.size());
         let mut window = world.allocate::<u32>(64)?;
         window.set_num_notify(1)?;
@@ -240,15 +320,15 @@ fn what_a_rank_has_sent_arrives_after_it_has_left() {
         );
         Ok(())
     });
-    leave(3, |world| epochs::<EpochSlots<'_>>(world, ()));
-    leave(3, |world| epochs::<MatchingList<'_>>(world, 4));
+    leave!(3, |world, _| epochs::<_, EpochSlots<'_>>(world, ()));
+    leave!(3, |world, _| epochs::<_, MatchingList<'_>>(world, 4));
 }
 
 /// A rank that looks whether anything is left finds nothing, and what it sends to itself.
 #[test]
 fn tests_for_any_ranks_notifications_do_not_fail_when_all_others_have_left() {
     for cores in [2, 3] {
-        leave(cores, |world| {
+        leave!(cores, |world, fates| {
             let mut window = world.allocate::<u32>(1)?;
             window.set_num_notify(1)?;
             let mut any = window.expect(0..0, Tag(1))?;
@@ -259,7 +339,6 @@ fn tests_for_any_ranks_notifications_do_not_fail_when_all_others_have_left() {
             if world.rank() != Rank::new(0) {
                 return Ok(());
             }
-            let fates = &world.link().machine().fates;
             while fates.left.get().count_ones() < u32::from(cores) - 1 {
                 world.link().relax();
             }
@@ -282,7 +361,7 @@ fn tests_for_any_ranks_notifications_do_not_fail_when_all_others_have_left() {
 /// once it is told that the rank has left.
 #[test]
 fn what_a_rank_has_sent_last_is_found_by_tests() {
-    leave(2, |world| {
+    leave!(2, |world, _| {
         let [tester, sender] = [0, 1].map(Rank::new);
         let window = world.allocate::<u32>(4)?;
         let ranks = [Rank::new(1 - world.rank().get())];
@@ -301,8 +380,8 @@ fn what_a_rank_has_sent_last_is_found_by_tests() {
 }
 
 /// Each puts to both others, and leaves.
-fn epochs<'w, S: Strategy<'w, KnownLink>>(
-    world: &'w World<'w, KnownLink>,
+fn epochs<'w, L: Link, S: Strategy<'w, L>>(
+    world: &'w World<'_, L>,
     options: S::Options,
 ) -> Result<(), Error> {
     let (me, size) = (world.rank(), world.size());
@@ -327,7 +406,7 @@ fn epochs<'w, S: Strategy<'w, KnownLink>>(
 /// The memory of a rank that has left is there: locks, gets and atomics need nothing of it.
 #[test]
 fn the_memory_of_a_rank_that_has_left_is_there() {
-    leave(3, |world| {
+    leave!(3, |world, _| {
         let window = world.allocate::<u32>(1)?;
         let owner = Rank::new(1);
         if world.rank() == owner {
@@ -358,7 +437,7 @@ fn left<T, E: Into<Error>>(call: Result<T, E>, gone: Rank) {
 /// Each kind of wait for a rank that has left ends, and so do tests in a loop; with its name.
 #[test]
 fn waits_for_a_rank_that_has_left_end_with_its_name() {
-    leave(3, |world| {
+    leave!(3, |world, _| {
         let gone = Rank::new(1);
         let window = world.allocate::<u32>(4)?;
         if world.rank() == gone {
@@ -395,7 +474,7 @@ fn waits_for_a_rank_that_has_left_end_with_its_name() {
 #[test]
 fn a_lock_names_its_holder_that_has_left() {
     let [owner, gone] = [0, 1].map(Rank::new);
-    leave(3, |world| {
+    leave!(3, |world, _| {
         let window = world.allocate::<u32>(1)?;
         if world.rank() == gone {
             std::mem::forget(window.lock_exclusive(owner)?);
@@ -414,7 +493,7 @@ fn a_lock_names_its_holder_that_has_left() {
 fn a_wait_for_any_rank_ends_with_the_last_one() {
     use flagpost::{TagFilter, wait_any};
     let [waiter, first, second] = [0, 1, 2].map(Rank::new);
-    leave(3, |world| {
+    leave!(3, |world, _| {
         let window = world.allocate::<u32>(4)?;
         if world.rank() == first {
             return Ok(());
@@ -449,7 +528,7 @@ fn a_wait_for_several_ends_as_its_requests_can() {
         .into_iter()
         .flat_map(|how| [(how, false), (how, true)])
     {
-        leave_under(groups::seeds(200), 3, |world| {
+        leave!(groups::seeds(200); 3, |world, _| {
             let window = world.allocate::<u32>(1)?;
             if world.rank() == gone {
                 return Ok(());

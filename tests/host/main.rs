@@ -8,6 +8,8 @@
 //! * `fast`: what short ways must leave to the long ones.
 //! * `abandoned`, `bounds`, `held`, `lines`, `locks`, `many`, `own_piece`, `payload`, `rma`,
 //!   `windows`: what no case can show.
+//! * `parts`: what every link promises, over a part's.
+//! * `given_back`: after each call that fails or frees, all is as before.
 //! * `leaving`: ranks that leave or are lost, on a machine that knows of it.
 //! * `misuse`, `ranks`: wrong arguments, one call deeper; ranks of a larger world.
 //! * `sizes`: links with small tables.
@@ -24,6 +26,7 @@ mod bounds;
 mod coherent;
 mod costs;
 mod fast;
+mod given_back;
 mod going_on;
 mod hazards;
 mod held;
@@ -36,6 +39,7 @@ mod matching;
 mod misuse;
 mod network;
 mod own_piece;
+mod parts;
 mod payload;
 mod presets;
 mod programs;

@@ -2,8 +2,8 @@
 //! beyond what tables hold.
 
 use flagpost::{
-    Config as WorldConfig, Displacement, DynamicOptions, Error, Memory, Rank, Rma as _, Session,
-    Tag, Validation, World,
+    Config as WorldConfig, Displacement, DynamicOptions, Error, Link as _, Memory, Rank, Rma as _,
+    Room, Session, Tag, Validation, World,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Sim, SimCore};
@@ -164,6 +164,22 @@ fn started_requests_of_many_neighbours() {
             window.local().set(8 * late + 1, 1)?;
             world.barrier()?;
         }
+        Ok(())
+    });
+}
+
+/// More ranks than a piece of the list of survivors has.
+#[test]
+fn three_hundred_ranks_agree_on_all() {
+    const RANKS: u16 = 300;
+    runs(RANKS, |world| {
+        let room = Room {
+            bytes: 0,
+            windows: 0,
+        };
+        let spare = world.spare(room)?;
+        let size = spare.survivors()?.link().map(|link| link.size());
+        assert_eq!(size, Some(RANKS));
         Ok(())
     });
 }

@@ -82,6 +82,7 @@ fn on_chip(
         schedule: Schedule::Mixed,
         ..config
     };
+    let run = |core| run(core).map_err(|wrong| format!("{wrong:?}"));
     let report = Sim::new(config).reseed(seed).run(run);
     assert!(report.is_done(), "seed {seed}: {what}{report}");
     report.steps

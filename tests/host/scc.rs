@@ -11,7 +11,7 @@ use flagpost_tests::{Args, Case, Context, Failure, Session, cases};
 
 use crate::groups;
 
-/// Seeds per case, size and mapping.
+/// Seeds per case, size and mapping; half the share in a quick run.
 const SEEDS: u64 = 30;
 
 /// Mappings, and the profiles that each of them is for (see `hal/sim/src/bus.rs`).
@@ -48,7 +48,7 @@ fn config(case: &Case<Port>, cores: u16, profile: Profile) -> Config {
 
 /// Runs the cases whose name starts with `prefix`.
 fn group(prefix: &str) {
-    let seeds = groups::seeds(SEEDS);
+    let seeds = groups::seeds(SEEDS / groups::step(2) as u64);
     let (mut runs, mut steps, mut skipped) = (0, 0, 0);
     for case in cases::<Port>().filter(|case| case.name.starts_with(prefix)) {
         if !case.admits(case.min_cores) {
@@ -88,7 +88,7 @@ fn only_atomics_are_skipped() {
 }
 
 /// The whole chip; in a deep run a board of more tiles than the chip has, too. In a quick run every
-/// fourth case, which are others than those of `sim::forty_eight_cores`.
+/// eighth case, which are others than those of `sim::forty_eight_cores`.
 #[test]
 fn forty_eight_cores_and_more() {
     let more = [(130, "pscw.ring"), (130, "notify.ring")];
@@ -96,7 +96,7 @@ fn forty_eight_cores_and_more() {
     let skipped = if groups::is_deep() { 0 } else { 2 };
     for (cores, names) in more.chain([(48, "")]) {
         let mut runs = sweep(0..1);
-        for case in cases::<Port>().skip(skipped).step_by(groups::step(4)) {
+        for case in cases::<Port>().skip(skipped).step_by(groups::step(8)) {
             if !case.name.starts_with(names) || !case.admits(cores) {
                 continue;
             }

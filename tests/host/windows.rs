@@ -8,7 +8,8 @@
 use flagpost::rma::{Gather, Layout};
 use flagpost::{
     Budget, Compare, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Made,
-    MatchingList, Rank, Rma as _, Session, Tag, Unfinished, Validation, Waiting, Window, World,
+    MatchingList, Rank, Rma as _, Room, Session, Tag, Unfinished, Validation, Waiting, Window,
+    World,
 };
 use flagpost_link::{LocalMemory as _, Slots, Telling as _, Waiting as _, Wants};
 use flagpost_mapped::{Mapped, Ring};
@@ -87,8 +88,8 @@ fn memory_per_rank_and_window() {
         });
     }
     // Beside that, what does not grow with the number of ranks.
-    assert!(size_of::<Window<'_, u64, Mapped<SimCore>>>() <= 832);
-    assert!(size_of::<DynamicWindow<'_, Mapped<SimCore>>>() <= 968);
+    assert!(size_of::<Window<'_, u64, Mapped<SimCore>>>() <= 960);
+    assert!(size_of::<DynamicWindow<'_, Mapped<SimCore>>>() <= 1096);
 }
 
 /// Shared memory per rank: a window's elements in whole lines, its epochs' slots in the message
@@ -180,6 +181,14 @@ fn there_are_64_windows() {
                 (Err(Error::MemoryFull { missing_bytes }), Err(_)) => missing_bytes,
                 _ => panic!("{HUGE} bytes"),
             };
+            // A part may take all, and has as many then, or parts inside.
+            let all = |windows| Room { bytes: 0, windows };
+            let more = world.split(Some(0), 0, all(MAX + 1)).map(drop);
+            assert_eq!(more.err(), Some(full));
+            let part = world.split(Some(0), 0, all(MAX))?;
+            let none = world.allocate::<u8>(0).map(drop);
+            assert_eq!(none.err(), Some(full));
+            part.free()?;
             let memory = world.reserve(8)?;
             let windows = (0..MAX).map(|_| world.allocate::<u8>(0));
             let mut windows = windows.collect::<Result<Vec<_>, _>>()?;

@@ -233,6 +233,9 @@ pub struct Case<P: Platform> {
     pub atomics: bool,
     /// What it needs and the platform lacks, if anything: then it is skipped, counted and printed.
     pub lacks: Option<&'static str>,
+    /// Whether ranks find dirty lines in their peers' caches on purpose: the machine's oracle of
+    /// stores that were not written back is off.
+    pub leftovers: bool,
     /// Called on every core.
     pub run: fn(&mut Context<'_, P>) -> Result<(), Failure>,
 }

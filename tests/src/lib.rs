@@ -35,6 +35,11 @@ pub fn hal_cases<P: MachinePlatform>() -> impl Iterator<Item = &'static Case<P>>
     cases::Machines::<P>::HAL.iter()
 }
 
+/// The cases of the link itself, of [`link_cases`].
+pub fn own_link_cases<P: Platform>() -> impl Iterator<Item = &'static Case<P>> + Clone {
+    cases::Links::<P>::LINK.iter()
+}
+
 /// The part of the table that any link can run: no case looks below it.
 pub fn link_cases<P: Platform>() -> impl Iterator<Item = &'static Case<P>> + Clone {
     cases::Links::<P>::ALL.iter().copied().flatten()

@@ -72,16 +72,17 @@ enum Commands {
 }
 
 fn main() -> ExitCode {
-    let console = Console::new();
+    let console: &Console = Box::leak(Box::new(Console::new()));
+    console.watch();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse(&console, &error),
+        Err(error) => return refuse(console, &error),
     };
     if let Err(why) = children::watch() {
         console.error(&format!("cannot watch for signals: {why}"));
         return ExitCode::FAILURE;
     }
-    let outcome = dispatch(&console, &cli.command);
+    let outcome = dispatch(console, &cli.command);
     console.clear();
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

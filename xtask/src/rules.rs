@@ -66,7 +66,7 @@ const RULES: [Rule; 13] = [
         ],
     ),
     code("flagpost-record", &["flagpost-hal"]),
-    code("flagpost-hal", &["defmt"]),
+    code("flagpost-hal", &["defmt", "embedded-hal"]),
     all("tools/common/", &[]),
     all("tools/", &[OTHERS, "tools/"]),
     // What needs the kernel has its place above, tests and examples as well.

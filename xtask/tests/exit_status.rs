@@ -6,7 +6,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// A directory with the scripts that xtask takes for cargo and for what cargo has built.
 struct Fake {
@@ -67,13 +67,22 @@ impl Fake {
         self.script("debug/flagpost-explore", text);
     }
 
-    fn xtask(&self, arguments: &[&str]) -> Ended {
-        let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_xtask"))
             .args(arguments)
             .env("CARGO", self.directory.join("cargo"))
             .env("CARGO_TARGET_DIR", &self.directory)
             .output()
-            .expect("xtask starts");
+            .expect("xtask starts")
+    }
+
+    /// What xtask prints.
+    fn output(&self, arguments: &[&str]) -> String {
+        String::from_utf8_lossy(&self.run(arguments).stdout).into_owned()
+    }
+
+    fn xtask(&self, arguments: &[&str]) -> Ended {
+        let output = self.run(arguments);
         let text = String::from_utf8_lossy(&output.stdout);
         let last = text.lines().last().unwrap_or_default().to_owned();
         Ended {
@@ -101,6 +110,41 @@ fn tests_that_fail_end_badly_whatever_cargo_says() {
         fake.cargo(&format!("{}; {}; {end}", result(9, 0), result(0, 11)));
         assert_eq!(fake.host(), ended(1, "9 passed, 11 failed"), "{end}");
     }
+}
+
+/// A skip is no pass: the last line says what was left out, and why.
+#[test]
+fn what_tests_leave_out_is_told() {
+    let fake = Fake::new("skips");
+    let skip = "echo 'skipped: no Open MPI'; echo 'skipped: no mount'";
+    fake.cargo(&format!(
+        "{skip}; {}; {skip}; {}",
+        result(3, 0),
+        result(4, 0)
+    ));
+    let last = "7 passed, 0 failed, 4 left out: no Open MPI (2 times); no mount (2 times)";
+    assert_eq!(fake.host(), ended(0, last));
+}
+
+/// What passes is not printed, and all that a program says in which a test fails.
+#[test]
+fn only_programs_that_fail_are_heard() {
+    let fake = Fake::new("heard");
+    let said = |one: u32| {
+        let two = "echo 'test d::e ... FAILED'; echo why >&2";
+        fake.cargo(&format!(
+            "echo 'test a::b ... ok'; {}; {two}; {}",
+            result(1, one),
+            result(1, 1)
+        ));
+        let text = fake.output(&["test", "--part", "host"]);
+        (
+            text.contains("a::b ... ok"),
+            text.contains("d::e ... FAILED\nwhy\n"),
+        )
+    };
+    assert_eq!(said(0), (false, true));
+    assert_eq!(said(1), (true, true));
 }
 
 /// A build that fails, or a test program that dies, prints no sums.
@@ -158,12 +202,16 @@ fn jobs_on_linux_are_summed() {
         fake.cases(text);
         fake.xtask(&["linux", "--ranks", "2"])
     };
-    assert_eq!(linux(SUMS), ended(0, "20 passed, 0 failed"));
+    assert_eq!(linux(SUMS), ended(0, "20 passed, 0 failed, 4 skipped"));
     let failed = "echo '4 passed, 1 failed, 1 skipped'";
-    assert_eq!(linux(failed), ended(1, "16 passed, 4 failed"), "exit 0");
+    assert_eq!(
+        linux(failed),
+        ended(1, "16 passed, 4 failed, 4 skipped"),
+        "exit 0"
+    );
     assert_eq!(
         linux(&format!("{failed}; exit 1")),
-        ended(1, "16 passed, 4 failed")
+        ended(1, "16 passed, 4 failed, 4 skipped")
     );
 }
 
@@ -176,11 +224,11 @@ fn a_job_on_linux_that_crashes_has_failed() {
     };
     assert_eq!(
         one(&format!("{SUMS}; kill -SEGV $$")),
-        ended(1, "5 passed, 1 failed")
+        ended(1, "5 passed, 1 failed, 1 skipped")
     );
     assert_eq!(
         one(&format!("{SUMS}; exit 3")),
-        ended(1, "5 passed, 1 failed")
+        ended(1, "5 passed, 1 failed, 1 skipped")
     );
     assert_eq!(one("kill -SEGV $$"), ended(1, "0 passed, 1 failed"));
     assert_eq!(one("exit 0"), ended(1, "0 passed, 1 failed"), "no sums");
@@ -277,4 +325,30 @@ fn benchmarks_hand_their_status_on() {
         Some(1),
         "it does not build"
     );
+}
+
+/// A run beside a saved one, which both print objects.
+#[test]
+fn a_benchmark_that_is_slower_than_a_saved_one_fails() {
+    let fake = Fake::new("compare");
+    fs::create_dir_all(fake.directory.join("explore")).expect("a directory");
+    let saved = fake.directory.join("saved");
+    let two = [r#"{"case":"a","cycles":100}"#, r#"{"case":"b","cycles":7}"#];
+    fs::write(&saved, two.join("\n")).expect("a saved run");
+    let slower = r#"{"case":"a","cycles":111}"#;
+    for (objects, end, status) in [
+        (&two[..], 0, 0),
+        (&[two[0], two[1], slower], 0, 1), // two objects of a name
+        (&[slower, two[1]], 0, 1),
+        (&two[..1], 0, 1), // a saved object without a match
+        (&[], 0, 1),
+        (&two, 1, 1),
+    ] {
+        let lines = objects.iter().map(|object| format!("echo '{object}'; "));
+        let script = format!("{} exit {end}", lines.collect::<String>());
+        fake.script("explore/flagpost-bench", &script);
+        let file = saved.to_str().expect("a name");
+        let status_now = fake.run(&["bench", "ops", "--compare", file]).status;
+        assert_eq!(status_now.code(), Some(status), "{script}");
+    }
 }

@@ -1,11 +1,13 @@
 //! Two cores of no chip in particular, with their regions in one memory.
 
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{Ordering, fence};
 
 use flagpost_hal::{
     Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Relax, TestAndSet,
     Topology, UncachedMemory, Watch,
 };
+use volatile::VolatilePtr;
 
 use crate::REGION;
 
@@ -19,50 +21,57 @@ const CORE: usize = 0xD000_0000;
 #[derive(Debug)]
 pub struct Core<const COHERENT: bool>;
 
-/// The bytes of `at`, if they are in a region.
+/// The first of the `count` bytes or words at `at`, if they are in a region.
 #[inline(always)]
-fn place(at: Address, len: usize) -> Option<*mut u8> {
-    let end = at.offset.checked_add(len)?;
+fn place<T>(at: Address, count: usize) -> Option<VolatilePtr<'static, T>> {
+    let end = at.offset.checked_add(count * size_of::<T>())?;
     let owner = at.region.owner.index();
-    (owner < 2 && end <= REGION)
-        .then(|| core::ptr::with_exposed_provenance_mut(REGIONS + owner * REGION + at.offset))
+    (owner < 2 && end <= REGION).then(|| {
+        let place = ptr::with_exposed_provenance_mut(REGIONS + owner * REGION + at.offset);
+        // SAFETY: inside of a region, which is no memory of Rust's, and not at address 0. Words
+        // are aligned, as U1 says.
+        unsafe { VolatilePtr::new(NonNull::new_unchecked(place)) }
+    })
 }
 
-/// A register.
-fn register(at: usize) -> *mut u32 {
-    core::ptr::with_exposed_provenance_mut(at)
+/// A byte of those that a place was made for.
+#[inline(always)]
+fn byte(place: VolatilePtr<'static, u8>, index: usize) -> VolatilePtr<'static, u8> {
+    // SAFETY: inside of the region.
+    unsafe { place.map(|first| first.add(index)) }
+}
+
+/// The register at `at`.
+fn register(at: usize) -> VolatilePtr<'static, u32> {
+    // SAFETY: one of the registers of this file, which are no memory of Rust's; none has address 0.
+    unsafe { VolatilePtr::new(NonNull::new_unchecked(ptr::with_exposed_provenance_mut(at))) }
 }
 
 impl<const COHERENT: bool> UncachedMemory for Core<COHERENT> {
     fn load_u8(&self, at: Address) -> u8 {
-        // SAFETY: inside of a region.
-        place(at, 1).map_or(0, |byte| unsafe { byte.read_volatile() })
+        place(at, 1).map_or(0, |byte| byte.read())
     }
 
     fn store_u8(&self, at: Address, value: u8) {
         if let Some(byte) = place(at, 1) {
-            // SAFETY: inside of a region.
-            unsafe { byte.write_volatile(value) };
+            byte.write(value);
         }
     }
 
     fn load_u32(&self, at: Address) -> u32 {
-        // SAFETY: inside of a region, and aligned, as U1 says.
-        place(at, 4).map_or(0, |word| unsafe { word.cast::<u32>().read_volatile() })
+        place(at, 1).map_or(0, |word| word.read())
     }
 
     fn store_u32(&self, at: Address, value: u32) {
-        if let Some(word) = place(at, 4) {
-            // SAFETY: inside of a region, and aligned, as U1 says.
-            unsafe { word.cast::<u32>().write_volatile(value) };
+        if let Some(word) = place(at, 1) {
+            word.write(value);
         }
     }
 
     fn store_bytes(&self, at: Address, from: &[u8]) {
         if let Some(to) = place(at, from.len()) {
-            for (index, byte) in from.iter().enumerate() {
-                // SAFETY: inside of a region.
-                unsafe { to.add(index).write_volatile(*byte) };
+            for (index, value) in from.iter().enumerate() {
+                byte(to, index).write(*value);
             }
         }
     }
@@ -71,9 +80,8 @@ impl<const COHERENT: bool> UncachedMemory for Core<COHERENT> {
 impl<const COHERENT: bool> CachedMemory for Core<COHERENT> {
     fn read(&self, at: Address, into: &mut [u8]) {
         if let Some(from) = place(at, into.len()) {
-            for (index, byte) in into.iter_mut().enumerate() {
-                // SAFETY: inside of a region.
-                *byte = unsafe { from.add(index).read_volatile() };
+            for (index, value) in into.iter_mut().enumerate() {
+                *value = byte(from, index).read();
             }
         }
     }
@@ -94,8 +102,7 @@ unsafe impl<const COHERENT: bool> Coherence for Core<COHERENT> {
             for lines in spans {
                 let mut at = lines.start();
                 while at < lines.end() {
-                    // SAFETY: a register.
-                    unsafe { by.write_volatile(at as u32) };
+                    by.write(at as u32);
                     at += Self::LINE;
                 }
             }
@@ -117,13 +124,11 @@ unsafe impl<const COHERENT: bool> Coherence for Core<COHERENT> {
 
 impl<const COHERENT: bool> TestAndSet for Core<COHERENT> {
     fn test_and_set(&self, of: CoreId) -> bool {
-        // SAFETY: a register.
-        unsafe { register(LOCKS + 4 * (of.index() & 1)).read_volatile() != 0 }
+        register(LOCKS + 4 * (of.index() & 1)).read() != 0
     }
 
     fn clear(&self, of: CoreId) {
-        // SAFETY: a register.
-        unsafe { register(LOCKS + 4 * (of.index() & 1)).write_volatile(1) };
+        register(LOCKS + 4 * (of.index() & 1)).write(1);
     }
 }
 
@@ -139,8 +144,7 @@ impl<const COHERENT: bool> Topology for Core<COHERENT> {
     }
 
     fn core(&self) -> CoreId {
-        // SAFETY: a register.
-        CoreId::new(unsafe { register(CORE).read_volatile() } as u16 & 1)
+        CoreId::new(register(CORE).read() as u16 & 1)
     }
 
     fn memory_size(&self) -> usize {
@@ -150,10 +154,7 @@ impl<const COHERENT: bool> Topology for Core<COHERENT> {
 
 impl<const COHERENT: bool> Clock for Core<COHERENT> {
     fn cycles(&self) -> u64 {
-        let [low, high] = [CLOCK, CLOCK - 4].map(|at| {
-            // SAFETY: a register.
-            u64::from(unsafe { register(at).read_volatile() })
-        });
+        let [low, high] = [CLOCK, CLOCK - 4].map(|at| u64::from(register(at).read()));
         high << 32 | low
     }
 

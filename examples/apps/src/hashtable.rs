@@ -346,6 +346,31 @@ mod tests {
 
     use super::*;
 
+    /// Whichever it is of the keys that a rank gets.
+    #[test]
+    fn a_key_that_is_missing_or_there_twice_is_found() {
+        let size = Size { side: 4, steps: 12 };
+        let shape = Shape::new(2, size);
+        let all = || (0..2).flat_map(|rank| keys(Rank::new(rank), size));
+        let mine = || all().filter(|&key| shape.home(key).0 == Rank::new(0));
+        let told = |inserted: &mut dyn Iterator<Item = u64>| {
+            let table = &mut vec![FREE; shape.len()];
+            inserted.for_each(|key| insert_here(table, shape, key).unwrap());
+            compare(
+                shape,
+                table,
+                mine(),
+                &mut &mut *vec![0.0; 2 * shape.elements()],
+            )
+        };
+        assert_eq!(told(&mut mine()), Ok(()));
+        for key in mine() {
+            let is_told = |outcome| matches!(outcome, Err(Wrong::Value { .. }));
+            assert!(is_told(told(&mut mine().filter(|other| *other != key))));
+            assert!(is_told(told(&mut mine().chain([key]))));
+        }
+    }
+
     #[test]
     fn a_heap_has_room_for_all_keys_of_its_rank() {
         for ranks in [2, 4, 48] {

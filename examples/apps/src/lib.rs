@@ -352,3 +352,46 @@ pub(crate) fn timed<L: Link>(
         work: 0,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use core::cell::RefCell;
+    use std::vec::Vec;
+
+    use flagpost::{Config, Session};
+    use flagpost_link::Waiting as _;
+    use flagpost_mapped::Mapped;
+    use flagpost_sim::{Sim, SimCore};
+
+    use super::*;
+
+    #[test]
+    fn a_program_lasts_until_its_last_rank_is_done() {
+        let times = RefCell::new(Vec::new());
+        let report = Sim::new(flagpost_sim::Config::default()).run(|core: SimCore| {
+            let link = Mapped::start(core, Session::FIRST).map_err(Error::from)?;
+            let mut arena = [0; Config::DEFAULT.words(32, 2)];
+            let world = World::start(link, &mut arena, Config::DEFAULT)?;
+            let mut own = 0;
+            let outcome = timed(&world, || {
+                let now = || world.link().now().ticks;
+                let start = now();
+                // Each look at the clock takes time.
+                for _ in 0..100 * world.rank().get() {
+                    now();
+                }
+                own = now() - start;
+                Ok(())
+            })?;
+            times.borrow_mut().push((own, outcome.ticks));
+            Ok::<(), Wrong>(())
+        });
+        report.assert_done();
+        let times = times.into_inner();
+        let longest = times.iter().map(|(own, _)| *own).max().unwrap();
+        assert!(times.iter().any(|(own, _)| 2 * own < longest), "{times:?}");
+        assert!(times.iter().all(|(_, all)| *all >= longest), "{times:?}");
+    }
+}

@@ -1,4 +1,4 @@
-//! A value that is damaged on its way is found: each program ends with [`Wrong::Value`].
+//! A value that is damaged on its way, or lost, is found: each program ends with [`Wrong::Value`].
 
 use std::cell::{Cell, RefCell};
 
@@ -11,11 +11,13 @@ use flagpost_link::{
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config, Sim, SimCore};
 
-/// A link that damages the data of a rank's first notified put.
+/// A link that damages or loses the data of a rank's first notified put.
 struct Damaging<L> {
     link: L,
     /// The rank, until it has done so.
     rank: Cell<Option<Rank>>,
+    /// The notification comes, and the data do not.
+    loses: bool,
 }
 
 /// The byte of an element that is damaged, and its bit: the upper one of a number's fraction.
@@ -36,6 +38,9 @@ impl<L: Link> Telling for Damaging<L> {
         let is_damaged = self.rank.get() == Some(self.rank()) && data.len() > BYTE;
         if is_damaged {
             data[BYTE] ^= BIT;
+        }
+        if is_damaged && self.loses {
+            data.clear();
         }
         self.link
             .put_immediate(to, place, &data, immediate, inline, op)?;
@@ -198,9 +203,18 @@ impl<L: Link> Waiting for Damaging<L> {
 
 impl<L: Link> Fast for Damaging<L> {}
 
-/// What the ranks of a program find, with the first number damaged that rank 1 sends.
 #[test]
 fn a_damaged_value_is_found_by_each_program() {
+    each_program_finds(false);
+}
+
+#[test]
+fn a_lost_value_is_found_by_each_program() {
+    each_program_finds(true);
+}
+
+/// What the ranks of a program find, with the first number damaged or lost that rank 1 sends.
+fn each_program_finds(loses: bool) {
     const RANKS: u16 = 4;
     let by_puts = [Variant::Messages, Variant::Notified];
     for program in programs() {
@@ -221,6 +235,7 @@ fn a_damaged_value_is_found_by_each_program() {
             let link = Damaging {
                 link: Mapped::start(core, Session::FIRST).map_err(flagpost::Error::from)?,
                 rank: Cell::new(Some(Rank::new(1))),
+                loses,
             };
             let mut arena = [0; WorldConfig::DEFAULT.words(RANKS, 2)];
             let world = World::start(link, &mut arena, WorldConfig::DEFAULT)?;

@@ -28,11 +28,32 @@ fn run(program: &Program<Link>, variant: Variant, cores: u16, size: Size) {
             compute: &|_| {},
         };
         let outcome = program.run(&world, job)?;
-        assert!(outcome.work > 0);
+        assert_eq!(outcome.work, work(program.name, cores.into(), size));
         Ok::<(), Wrong>(())
     });
     println!("{} {variant} on {cores}", program.name);
     report.assert_done();
+}
+
+/// What a program says that all ranks do together.
+fn work(program: &str, ranks: u64, size: Size) -> u64 {
+    let (side, steps) = (u64::from(size.side), u64::from(size.steps));
+    match program {
+        "stencil" => 2 * steps * (ranks * side - 1) * (side - 1),
+        "halo" => 4 * ranks * side.pow(2) * steps,
+        "hydro" => ranks * side.pow(2) * steps,
+        "lattice" => 19 * ranks * side.pow(4) * steps,
+        "consumer" => ranks * side * steps,
+        "tree" | "hashtable" => ranks * steps,
+        "sparse" => ranks.min(6) * ranks * steps,
+        "fft" => {
+            let numbers = side.next_power_of_two().pow(3);
+            5 * numbers * u64::from(numbers.ilog2()) * steps
+        }
+        // Of each element of the lower half.
+        "cholesky" => (0..side * steps).map(|row| (row + 1).pow(2)).sum(),
+        _ => panic!("{program}: how much work is it?"),
+    }
 }
 
 #[test]

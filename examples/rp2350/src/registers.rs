@@ -1,5 +1,9 @@
 //! The registers that the example uses, by their addresses.
 
+use core::ptr::{self, NonNull};
+
+use volatile::VolatilePtr;
+
 /// SIO: which core reads; the FIFO to the other core; the spinlocks.
 pub(crate) const CPU_ID: usize = 0xd000_0000;
 pub(crate) const FIFO_STATUS: usize = 0xd000_0050;
@@ -23,12 +27,17 @@ pub(crate) const CYCLES_CONTROL: usize = 0xe000_1000;
 pub(crate) const CYCLES: usize = 0xe000_1004;
 pub(crate) const VECTORS: usize = 0xe000_ed08;
 
+fn pointer(register: usize) -> VolatilePtr<'static, u32> {
+    let at = ptr::with_exposed_provenance_mut(register);
+    // SAFETY: a register of the chip, of those above, and no memory of Rust's; none has address 0.
+    // None of those that are stored to makes the chip access memory.
+    unsafe { VolatilePtr::new(NonNull::new_unchecked(at)) }
+}
+
 pub(crate) fn load(register: usize) -> u32 {
-    // SAFETY: a register of the chip, of those above, and no memory of Rust's.
-    unsafe { core::ptr::with_exposed_provenance::<u32>(register).read_volatile() }
+    pointer(register).read()
 }
 
 pub(crate) fn store(register: usize, value: u32) {
-    // SAFETY: as above. None of those that are stored to makes the chip access memory.
-    unsafe { core::ptr::with_exposed_provenance_mut::<u32>(register).write_volatile(value) }
+    pointer(register).write(value);
 }

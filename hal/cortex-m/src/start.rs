@@ -84,9 +84,9 @@ impl Vectors {
 /// `$main`, a `extern "C" fn() -> !`. The chip has set the stack pointer.
 ///
 /// ```no_run
-/// flagpost_cortex_m::entry!(second, main);
+/// flagpost_cortex_m::entry!(second, program);
 ///
-/// extern "C" fn main() -> ! {
+/// extern "C" fn program() -> ! {
 ///     loop {}
 /// }
 /// ```

@@ -3,7 +3,10 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 use std::{mem, thread};
+
+use flagpost_common::patience;
 
 use flagpost_cortex_m::{Chip, CortexM, Exclusives, Lock, Section, Shared, Stack};
 use flagpost_hal::{
@@ -47,13 +50,14 @@ unsafe impl<const BITS: u32, const SLEEPS: bool> Chip for Threads<BITS, SLEEPS> 
         lock.free();
     }
 
-    /// No timer: without the event a core sleeps for ever.
+    /// No timer: without the event a core would sleep for ever.
     fn sleep() {
         let (event, woken) = &EVENTS[usize::from(CORE.get())];
-        let mut event = event.lock().expect("no core panics");
-        while !mem::take(&mut *event) {
-            event = woken.wait(event).expect("no core panics");
-        }
+        let event = event.lock().expect("no core panics");
+        let waits = |event: &mut bool| !mem::take(event);
+        let (_event, slept) =
+            { woken.wait_timeout_while(event, patience(SLEEP), waits) }.expect("no core panics");
+        assert!(!slept.timed_out(), "a core sleeps, and nobody wakes it");
     }
 
     fn wake(core: u16) {
@@ -66,6 +70,9 @@ unsafe impl<const BITS: u32, const SLEEPS: bool> Chip for Threads<BITS, SLEEPS> 
         thread::yield_now();
     }
 }
+
+/// Longer than any core here sleeps.
+const SLEEP: Duration = Duration::from_secs(1);
 
 /// The event registers of both cores.
 static EVENTS: [(Mutex<bool>, Condvar); 2] = [const { (Mutex::new(false), Condvar::new()) }; 2];
@@ -256,6 +263,54 @@ fn a_core_sleeps_until_it_is_told() {
                 machine.told(other);
             }
         }
+    });
+}
+
+/// The other core tells nobody of a change of its own words.
+#[test]
+fn a_core_that_waits_for_others_words_does_not_sleep() {
+    let machine = CortexM::<Threads<32, true>>::start(fresh()).expect("core 0 of two");
+    let watch = |core| Watch {
+        at: at(core, 20),
+        seen: 0,
+    };
+    for watched in [
+        &[watch(0), watch(1)][..],
+        &[watch(1), watch(0)],
+        &[watch(1)],
+        &[],
+    ] {
+        machine.relax(watched);
+    }
+}
+
+#[test]
+fn a_bell_rings_once() {
+    static RUNG: AtomicU32 = AtomicU32::new(0);
+    let shared = fresh();
+    let first = CoreId::new(0);
+    both(|| {
+        let machine = CortexM::<Threads>::start(shared).expect("a core of two");
+        if machine.core() == first {
+            for _ in 0..2 {
+                // A ring that came before its core's start would be lost.
+                machine.store_u32(at(0, 16), 1);
+                machine.wait_for_ring();
+                RUNG.fetch_add(1, Relaxed);
+            }
+            return;
+        }
+        while machine.load_u32(at(0, 16)) == 0 {
+            Threads::<32>::relax();
+        }
+        machine.ring(first);
+        while RUNG.load(Relaxed) == 0 {
+            Threads::<32>::relax();
+        }
+        thread::sleep(Duration::from_millis(20));
+        let rung = RUNG.load(Relaxed);
+        machine.ring(first);
+        assert_eq!(rung, 1, "nobody has rung again");
     });
 }
 

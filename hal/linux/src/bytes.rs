@@ -24,15 +24,12 @@ use flagpost_hal::{Address, CoreId, Kind, Region};
 use flagpost_record::Spot;
 
 use crate::coherent::order::{self, Shared as _, Span};
+use crate::hidden::LINE;
 use crate::segment::Segment;
 
 /// From how many bytes on the string instruction is used.
 #[cfg(target_arch = "x86_64")]
 const STRING: usize = 256;
-
-/// Bytes of a line, for it.
-#[cfg(target_arch = "x86_64")]
-const LINE: usize = 64;
 
 /// Bytes of a record.
 const RECORD: usize = 24;
@@ -106,6 +103,19 @@ impl Regions {
     /// What they are part of.
     pub(crate) fn segment(&self) -> &Segment {
         &self.segment
+    }
+
+    /// True if `region` is this rank's.
+    pub(crate) fn owns(&self, region: Region) -> bool {
+        region == Region::memory(CoreId::new(self.rank))
+    }
+
+    /// [`Segment::unhide`] of the lines of these bytes, if they are this rank's.
+    pub(crate) fn unhide(&self, region: Region, start: usize, len: usize) {
+        if self.owns(region) {
+            let lines = start / LINE..(start + len).div_ceil(LINE);
+            self.segment.unhide(self.rank, lines);
+        }
     }
 
     /// The `len` bytes at `at`.

@@ -6,13 +6,20 @@
 //! buffer of one line until it is full, another line is stored to, or the rank drains. Words and
 //! test-and-set registers stand for the chip's own, and are the host's atomics.
 //!
-//! # The oracle
+//! # Two oracles
 //! A write-back moves a whole line, over what other ranks, or this one by puts, have stored there
 //! since the line was fetched. On a chip these bytes are lost without a sign. Here each line is
 //! compared with memory before it is written back, and the rank that would destroy others' bytes
 //! panics: the message says which line, and which lines of the program stored to it and called
-//! last. `FLAGPOST_ORACLE=off` in the environment, or [`Mode::set_oracle`], turns this off: for
-//! programs that destroy bytes on purpose.
+//! last.
+//!
+//! What an owner has stored and not written back is in its cache, and a rank that loads the bytes
+//! past all caches finds old ones. That rank panics, too: the message says which lines of the
+//! program stored and loaded them. Each rank notes in the job's memory which of its bytes are so
+//! (`hidden`).
+//!
+//! `FLAGPOST_ORACLE=off` in the environment, or [`Mode::set_oracle`], turns both off: for programs
+//! that destroy bytes, or read old ones, on purpose.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -26,14 +33,9 @@ use flagpost_hal::{
 };
 
 use crate::bytes::Regions;
+use crate::hidden::{LINE, LINES};
 use crate::machine::sealed::Sealed;
 use crate::machine::{Linux, Mode};
-
-/// Bytes of a line.
-const LINE: usize = 64;
-
-/// Lines of an image: few enough that programs see evictions.
-const LINES: usize = 256;
 
 /// What turns the oracle off in the environment: `off`.
 const ORACLE: &str = "FLAGPOST_ORACLE";
@@ -43,7 +45,7 @@ pub struct Emulated {
     caches: RefCell<Caches>,
     /// Where the program has called the kernel last.
     called: Cell<Option<Place>>,
-    /// A second writer of a line panics.
+    /// A second writer of a line panics, and a rank that loads what an owner has not written back.
     oracle: Cell<bool>,
 }
 
@@ -122,6 +124,7 @@ impl Backing<LINE> for Memory<'_> {
         self.check(line);
         self.regions.bytes(line, LINE).store(from);
         self.agree(line, from);
+        self.regions.unhide(line.region, line.offset, LINE);
     }
 }
 
@@ -136,10 +139,15 @@ impl Memory<'_> {
     /// The program stores to the `len` bytes at `at` of the image.
     fn stores(&self, at: Address, len: usize) {
         let mut fetched = self.fetched.borrow_mut();
-        let (start, end) = (at.offset, at.offset + len);
-        for offset in (start / LINE * LINE..end).step_by(LINE) {
-            if let Some(line) = fetched.get_mut(&at.region.at(offset)) {
+        let own = self.regions.owns(at.region);
+        for (line, bytes) in lines_of(at.offset, len) {
+            if let Some(line) = fetched.get_mut(&at.region.at(line * LINE)) {
                 line.stored = self.called;
+            }
+            // No link lets a rank cache what is another's.
+            if own {
+                let (segment, rank) = (self.regions.segment(), at.region.owner.get());
+                segment.hide(rank, line, bytes, self.called);
             }
         }
     }
@@ -162,17 +170,35 @@ impl Memory<'_> {
             .zip(&now)
             .filter(|(old, new)| old != new)
             .count();
-        let place = |place: &Option<Place>| {
-            place.map_or("?".to_owned(), |at| format!("{}:{}", at.file(), at.line()))
-        };
         assert!(
             lost == 0,
             "two writers of a line: this rank has stored to the line at {line} and writes it back, over {lost} \
              bytes that others, or it itself past its cache, have stored there; stored by {}, written back by {}",
-            place(stored),
-            place(&self.called),
+            name_of(*stored),
+            name_of(self.called),
         );
     }
+}
+
+/// The lines of `len` bytes from `offset` on, by number, and which of their bytes these are, a bit
+/// each.
+fn lines_of(offset: usize, len: usize) -> impl Iterator<Item = (usize, u64)> {
+    let end = offset + len;
+    let lines = if len == 0 {
+        0..0
+    } else {
+        offset / LINE..end.div_ceil(LINE)
+    };
+    lines.map(move |line| {
+        let start = line * LINE;
+        let (from, to) = (offset.max(start) - start, end.min(start + LINE) - start);
+        (line, u64::MAX >> (LINE - (to - from)) << from)
+    })
+}
+
+/// A line of the program, for people.
+fn name_of(place: Option<Place>) -> String {
+    place.map_or("?".to_owned(), |at| format!("{}:{}", at.file(), at.line()))
 }
 
 impl Caches {
@@ -241,10 +267,38 @@ impl Linux<Emulated> {
 
     /// Empties image and buffer without writing anything back: the state after a reset.
     pub fn reset(&self) {
-        self.with_caches(|caches, _| {
+        self.with_caches(|caches, regions| {
             caches.image.clear();
             caches.mask = 0;
+            let own = Region::memory(CoreId::new(self.rank));
+            regions.unhide(own, 0, regions.memory());
         });
+    }
+
+    /// This rank is about to load past the caches.
+    ///
+    /// # Panics
+    /// If the owner has stored to some of the bytes and not written them back.
+    fn check_hidden(&self, at: Address, len: usize) {
+        let (mode, segment) = (self.mode(), self.segment());
+        let owner = at.region.owner.get();
+        let hidden = |(line, bytes)| segment.hidden(owner, line) & bytes;
+        let Some((line, bytes)) = lines_of(at.offset, len).find(|&part| hidden(part) != 0) else {
+            return;
+        };
+        // While a rank panics, the reason has been said.
+        if !mode.oracle.get() || std::thread::panicking() {
+            return;
+        }
+        let bytes = hidden((line, bytes));
+        panic!(
+            "old bytes: this rank loads {} bytes from {} past the caches that rank {owner} has stored, and neither \
+             an epoch, a fence, a lock nor a sync of it has published; stored by {}, loaded by {}",
+            bytes.count_ones(),
+            at.region.at(line * LINE + bytes.trailing_zeros() as usize),
+            segment.hidden_by(owner, line),
+            name_of(mode.called.get()),
+        );
     }
 }
 
@@ -253,6 +307,7 @@ impl UncachedMemory for Linux<Emulated> {
     fn load_u8(&self, at: Address) -> u8 {
         let byte = self.regions().byte(at);
         self.with_caches(|caches, memory| caches.let_go_of(memory, at, 1));
+        self.check_hidden(at, 1);
         byte.load(Relaxed)
     }
 
@@ -267,6 +322,7 @@ impl UncachedMemory for Linux<Emulated> {
     fn load_u32(&self, at: Address) -> u32 {
         let word = self.regions().word(at);
         self.with_caches(|caches, memory| caches.let_go_of(memory, at, 4));
+        self.check_hidden(at, 4);
         word.load(Relaxed)
     }
 
@@ -287,6 +343,7 @@ impl UncachedMemory for Linux<Emulated> {
     fn load_bytes(&self, at: Address, into: &mut [u8]) {
         let bytes = self.regions().bytes(at, into.len());
         self.with_caches(|caches, memory| caches.let_go_of(memory, at, bytes.len()));
+        self.check_hidden(at, bytes.len());
         bytes.load(into);
     }
 
@@ -333,8 +390,11 @@ unsafe impl Coherence for Linux<Emulated> {
     }
 
     fn invalidate(&self, spans: &[Lines]) {
-        self.with_caches(|caches, _| {
-            spans.iter().for_each(|span| caches.image.invalidate(*span));
+        self.with_caches(|caches, regions| {
+            for span in spans {
+                caches.image.invalidate(*span);
+                regions.unhide(span.region(), span.start(), span.end() - span.start());
+            }
         });
     }
 
@@ -395,6 +455,7 @@ mod tests {
             }
             assert!(machine.meet());
             // Rank 0 does not look: it would let go of what it has stored there.
+            machine.mode().set_oracle(false); // it may be old
             let found = if is_first { 0 } else { machine.load_u32(at) };
             // Nothing is put back before rank 1 has looked.
             assert!(machine.meet());
@@ -486,22 +547,21 @@ mod tests {
         assert_eq!(seen, u32::from_le_bytes([5, 1, 2, 3]));
     }
 
-    /// What the rank that stores through its cache says when it is the second writer of a line.
-    fn second_writer(act: impl Fn(&Linux<Emulated>, Address) + Sync) -> Option<String> {
+    type Act<'a> = &'a (dyn Fn(&Linux<Emulated>, Address) + Sync);
+
+    /// Two ranks act by turns, at rank 0's line. What the one that acts last panics with.
+    fn told(before: [(u16, Act<'_>); 2], (last, act): (u16, Act<'_>)) -> Option<String> {
         let said = std::sync::Mutex::new(None);
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             on_ranks(2, |machine: Linux<Emulated>| {
                 let at = Region::memory(CoreId::new(0)).at(64);
-                let is_first = flagpost_hal::Topology::core(&machine) == CoreId::new(0);
-                if is_first {
-                    machine.read(at, &mut [0; 8]);
+                for (rank, act) in before {
+                    if rank == machine.rank {
+                        act(&machine, at);
+                    }
+                    assert!(machine.meet());
                 }
-                assert!(machine.meet());
-                if !is_first {
-                    machine.store_u32(at.plus(4), 7);
-                }
-                assert!(machine.meet());
-                if is_first {
+                if machine.rank == last {
                     let act = std::panic::AssertUnwindSafe(|| act(&machine, at));
                     let why = std::panic::catch_unwind(act).err();
                     let why = why.and_then(|why| why.downcast::<String>().ok());
@@ -511,6 +571,58 @@ mod tests {
         }));
         ended.expect("nobody else panics");
         said.into_inner().unwrap()
+    }
+
+    /// What the rank that stores through its cache says when it is the second writer of a line.
+    fn second_writer(act: impl Fn(&Linux<Emulated>, Address) + Sync) -> Option<String> {
+        let read: Act<'_> = &|machine, at| machine.read(at, &mut [0; 8]);
+        let store: Act<'_> = &|machine, at| machine.store_u32(at.plus(4), 7);
+        told([(0, read), (1, store)], (0, &act))
+    }
+
+    #[test]
+    fn a_load_of_what_its_owner_has_not_written_back_is_told() {
+        let here = Location::caller();
+        let write: Act<'_> = &|machine, at| {
+            machine.mode().called.set(Some(here));
+            machine.write(at.plus(62), &[1; 3]);
+        };
+        let nothing: Act<'_> = &|_, _| {};
+        let drop: Act<'_> = &|machine, at| {
+            machine.invalidate(&[Lines::covering::<Linux<Emulated>>(at, 65)]);
+        };
+        let put: Act<'_> = &|machine, at| {
+            machine.write_back(&[Lines::covering::<Linux<Emulated>>(at, 65)]);
+        };
+        let evict: Act<'_> = &|machine, at| machine.read(at.plus(LINES * LINE), &mut [0; 128]);
+        let beside: Act<'_> = &|machine, at| assert_eq!(machine.load_u32(at.plus(56)), 0);
+        let loads: [(&str, u16, Act<'_>); 4] = [
+            ("2 bytes from memory[0]+0x7e", 1, &|machine, at| {
+                machine.load_bytes(at, &mut [0; 80]);
+            }),
+            ("1 bytes from memory[0]+0x80", 1, &|machine, at| {
+                machine.load_u32(at.plus(64));
+            }),
+            ("1 bytes from memory[0]+0x7f", 1, &|machine, at| {
+                machine.load_u8(at.plus(63));
+            }),
+            ("2 bytes from memory[0]+0x7e", 0, &|machine, at| {
+                machine.load_u32(at.plus(60));
+            }),
+        ];
+        for (what, rank, load) in loads {
+            let why = told([(0, write), (1, beside)], (rank, load)).expect("it is old");
+            let stored = format!("stored by {}:{},", here.file(), here.line());
+            assert!(why.contains(what) && why.contains(&stored), "{why}");
+            for remedy in [drop, put, evict] {
+                assert_eq!(told([(0, write), (0, remedy)], (rank, load)), None);
+            }
+            let meant: Act<'_> = &|machine, at| {
+                machine.mode().set_oracle(false);
+                load(machine, at);
+            };
+            assert_eq!(told([(0, write), (0, nothing)], (rank, meant)), None);
+        }
     }
 
     #[test]

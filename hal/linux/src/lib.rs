@@ -27,6 +27,7 @@ mod clock;
 mod coherent;
 mod control;
 mod emulated;
+mod hidden;
 mod machine;
 mod part;
 mod peers;

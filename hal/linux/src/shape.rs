@@ -2,12 +2,15 @@
 //!
 //! # Memory layout (n ranks)
 //! ```text
-//!   0            CONTROL                      control + size           control + 2 size
-//!   ┌────────────┬────────────┬─ ─ ─┬─────────┬────────────────────────┬─ ─
-//!   │ header     │ rank 0     │     │ rank n-1│ region of rank 0       │ region of rank 1 …
-//!   └────────────┴────────────┴─ ─ ─┴─────────┴────────────────────────┴─ ─
-//!     one page     LINES each, rounded to pages  pages
+//!   0            4096                                  control            control + size
+//!   ┌────────────┬────────┬─ ─ ─┬──────────┬───────┬─ ─┬──────────────────┬─ ─
+//!   │ header     │ rank 0 │     │ rank n-1 │ lines │   │ region of rank 0 │ region of rank 1 …
+//!   └────────────┴────────┴─ ─ ─┴──────────┴───────┴─ ─┴──────────────────┴─ ─
+//!     one page     RANK_LINES each          HIDDEN each  pages
 //! ```
+//! *lines*: the dirty lines of each rank's cache in software, in mode `emulated` (`hidden`). Pages
+//! that no rank touches cost nothing.
+//!
 //! A rank computes this from numbers that it was started with, compares it with the size of the
 //! file, and never reads a size or an offset from the memory itself.
 
@@ -20,6 +23,9 @@ pub(crate) const PAGE: usize = 4096;
 /// Bytes of the control words of one rank: two pairs of lines, so that neighbours never share
 /// one, fetched ahead or not.
 pub(crate) const RANK_LINES: usize = 2 * 128;
+
+/// Bytes of what a rank notes of its cache in software: see `hidden`.
+pub(crate) const HIDDEN: usize = 16 << 10;
 
 /// Most ranks of a job.
 pub const MAX_RANKS: u16 = 1024;
@@ -94,9 +100,14 @@ impl Shape {
         PAGE + RANK_LINES * rank as usize
     }
 
+    /// Where it is noted what a rank's cache in software has.
+    pub(crate) const fn hidden_of(self, rank: u16) -> usize {
+        self.control_of(self.ranks) + HIDDEN * rank as usize
+    }
+
     /// Where the regions begin.
     pub const fn control(self) -> usize {
-        self.control_of(self.ranks).next_multiple_of(PAGE)
+        self.hidden_of(self.ranks).next_multiple_of(PAGE)
     }
 
     /// The bytes of a rank's region.
@@ -119,7 +130,8 @@ mod tests {
     fn parts_do_not_overlap() {
         for (ranks, memory) in [(1, 16 << 10), (3, 20_001), (1024, 64 << 30)] {
             let shape = Shape::new(ranks, memory).expect("it makes sense");
-            assert!(shape.control_of(shape.ranks()) <= shape.control());
+            assert!(shape.control_of(shape.ranks()) <= shape.hidden_of(0));
+            assert!(shape.hidden_of(shape.ranks()) <= shape.control());
             assert_eq!(shape.control() % PAGE, 0);
             assert_eq!(shape.memory() % PAGE, 0);
             assert!(shape.memory() as u64 >= memory);

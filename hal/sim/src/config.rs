@@ -92,6 +92,8 @@ pub struct Oracles {
     pub stale_merge: bool,
     /// O4: `invalidate` of a line with unsaved stores.
     pub lost_store: bool,
+    /// O5: a load of bytes that another core's cache, or the own one past it, has newer.
+    pub hidden_store: bool,
 }
 
 impl Oracles {
@@ -101,6 +103,7 @@ impl Oracles {
         stale_read: true,
         stale_merge: true,
         lost_store: true,
+        hidden_store: true,
     };
 
     /// All off: hazards show by their consequences only.
@@ -109,6 +112,7 @@ impl Oracles {
         stale_read: false,
         stale_merge: false,
         lost_store: false,
+        hidden_store: false,
     };
 }
 
@@ -262,6 +266,7 @@ impl fmt::Display for Oracles {
             self.stale_read,
             self.stale_merge,
             self.lost_store,
+            self.hidden_store,
         ];
         if *self == Self::NONE {
             return f.write_str("0");
@@ -423,6 +428,7 @@ impl Config {
                     stale_read: value.contains('2'),
                     stale_merge: value.contains('3'),
                     lost_store: value.contains('4'),
+                    hidden_store: value.contains('5'),
                 }
             }
             "timeline" => self.timeline = number(name, value)?,

@@ -223,6 +223,8 @@ impl<'s, 'p> Run<'s, 'p> {
             Oracle::PendingClobber => stored(hazard.core),
             _ => None,
         };
+        let hidden = hazard.oracle == Oracle::HiddenStore;
+        let other = hazard.other.or(hidden.then_some(hazard.core));
         let alarmed = self.alarmed.filter(|(core, _)| *core == hazard.core);
         let places = late.or(alarmed.map(|(_, places)| places));
         Alarm {
@@ -232,7 +234,7 @@ impl<'s, 'p> Run<'s, 'p> {
             at: self.machine.shape.address(hazard.at),
             bytes: hazard.bytes,
             place: places.and_then(Places::of_program),
-            other_place: hazard.other.and_then(stored).and_then(Places::of_program),
+            other_place: other.and_then(stored).and_then(Places::of_program),
         }
     }
 

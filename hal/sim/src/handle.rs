@@ -87,8 +87,10 @@ impl<const LINE: usize> SimCore<LINE> {
     #[inline]
     pub(crate) fn say_if_asked(&self, what: fmt::Arguments<'_>) {
         let desk = self.port.desk();
-        if desk.asked.replace(false) {
+        if desk.asked.get() {
+            // To find the words may take accesses: who holds a lock.
             desk.waits.set(Some(what.to_string()));
+            desk.asked.set(false);
         }
     }
 

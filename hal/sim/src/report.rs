@@ -51,6 +51,9 @@ pub enum Oracle {
     StaleMerge,
     /// O4: `invalidate` of a line with unsaved stores: chips differ in whether they survive.
     LostStore,
+    /// O5: a load past the cache, or through another one, returned bytes that a cache has newer: a
+    /// write-back is missing.
+    HiddenStore,
 }
 
 /// What an oracle saw.
@@ -60,7 +63,7 @@ pub struct Alarm {
     pub oracle: Oracle,
     /// The core whose access it was, or whose store arrived.
     pub core: CoreId,
-    /// The core that holds the line dirty (O1), or that stored to the line last (O2, O3).
+    /// The core that holds the line dirty (O1, O5), or that stored to the line last (O2, O3).
     pub other: Option<CoreId>,
     /// The first byte concerned.
     pub at: Address,
@@ -68,7 +71,8 @@ pub struct Alarm {
     pub bytes: u32,
     /// The line of the program that made the access; none if no line of it did.
     pub place: Option<&'static Location<'static>>,
-    /// The line of the program by which `other` stored to the line last, if that is still known.
+    /// The line of the program by which `other` (in O5 without one, `core`) stored to the line
+    /// last, if that is still known.
     pub other_place: Option<&'static Location<'static>>,
 }
 
@@ -79,7 +83,7 @@ pub struct Failure {
     pub core: CoreId,
     /// Whether it panicked; else it returned an error.
     pub panicked: bool,
-    /// The error's `Debug` form, or the panic's message and place.
+    /// The error's text, or the panic's message and place.
     pub message: String,
     /// The line by which the program has called the kernel last, if it has.
     pub called: Option<&'static Location<'static>>,
@@ -271,7 +275,8 @@ impl fmt::Display for Alarm {
         if let Some(place) = self.place {
             write!(f, "\n  {}, by {}:{}", self.core, place.file(), place.line())?;
         }
-        if let (Some(other), Some(place)) = (self.other, self.other_place) {
+        if let Some(place) = self.other_place {
+            let other = self.other.unwrap_or(self.core);
             write!(f, "\n  {other}, by {}:{}", place.file(), place.line())?;
         }
         Ok(())
@@ -309,6 +314,12 @@ impl Alarm {
                 f,
                 "ORACLE O4: {core} invalidated {bytes} bytes from {at} that it had stored and not \
                  written back"
+            ),
+            Oracle::HiddenStore => write!(
+                f,
+                "ORACLE O5: {core} read {bytes} old bytes from {at}; newer ones are in {} and were not \
+                 written back",
+                other("the cache of", "its own cache")
             ),
         }
     }

@@ -1,6 +1,6 @@
 //! [`Sim`]: a chip, and the ways to run programs on it.
 
-use std::fmt::Debug;
+use std::fmt::Display;
 
 use flagpost_hal::CoreId;
 
@@ -54,7 +54,7 @@ impl Sim {
     ///
     /// # Panics
     /// If the chip's lines have another size, or the host has no memory for the cores' stacks.
-    pub fn run<E: Debug>(&mut self, program: impl Fn(SimCore) -> Result<(), E>) -> Report {
+    pub fn run<E: Display>(&mut self, program: impl Fn(SimCore) -> Result<(), E>) -> Report {
         self.run_with_lines(program)
     }
 
@@ -62,7 +62,7 @@ impl Sim {
     ///
     /// # Panics
     /// As `run`.
-    pub fn run_with_lines<const LINE: usize, E: Debug>(
+    pub fn run_with_lines<const LINE: usize, E: Display>(
         &mut self,
         program: impl Fn(SimCore<LINE>) -> Result<(), E>,
     ) -> Report {
@@ -94,7 +94,7 @@ impl Sim {
     ///
     /// # Panics
     /// As [`run`](Self::run); if the schedule is the timed one; in a build that cannot unwind.
-    pub fn explore<const LINE: usize, E: Debug>(
+    pub fn explore<const LINE: usize, E: Display>(
         &mut self,
         bounds: &Bounds,
         method: Method,
@@ -165,6 +165,6 @@ impl Sim {
 type Program<'p, const LINE: usize> = dyn Fn(SimCore<LINE>) -> Result<(), String> + 'p;
 
 /// A program's result, with its error as it is reported.
-fn in_words(result: Result<(), impl Debug>) -> Result<(), String> {
-    result.map_err(|error| format!("{error:?}"))
+fn in_words(result: Result<(), impl Display>) -> Result<(), String> {
+    result.map_err(|error| error.to_string())
 }

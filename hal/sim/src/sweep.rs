@@ -1,6 +1,6 @@
 //! Many seeds of several cases, on several host threads.
 
-use std::fmt::{self, Debug};
+use std::fmt::{self, Display};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, thread};
@@ -59,7 +59,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Adds a case. The configuration's seed does not matter. Names hold no white space.
-    pub fn case<E: Debug>(
+    pub fn case<E: Display>(
         self,
         name: impl Into<String>,
         config: Config,
@@ -69,7 +69,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// [`case`](Self::case), for a chip with lines of `LINE` bytes.
-    pub fn case_with_lines<const LINE: usize, E: Debug>(
+    pub fn case_with_lines<const LINE: usize, E: Display>(
         mut self,
         name: impl Into<String>,
         config: Config,

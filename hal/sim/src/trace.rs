@@ -9,6 +9,8 @@
 use std::fmt::Write;
 use std::panic::Location;
 
+use flagpost_hal::is_library;
+
 use crate::op::{Access, Message, PostKind, Request};
 use crate::place::Places;
 use crate::shape::Shape;
@@ -206,11 +208,17 @@ impl Trace {
         crate::rng::mix(self.hash)
     }
 
-    /// The remembered events of `cores`, in order of steps, as text.
-    pub(crate) fn render(&self, cores: &[u16], shape: &Shape) -> String {
+    /// The remembered events of `cores`, in order of steps, as text: all, or those that lines of
+    /// the program have asked for.
+    pub(crate) fn render(&self, cores: &[u16], shape: &Shape, whole: bool) -> String {
         let rings = cores.iter().map(|&core| &self.rings[usize::from(core)]);
-        let mut events: Vec<&Event> = rings.flatten().collect();
+        let of_program = |event: &Event| event.place.is_some_and(|place| !is_library(place));
+        let shown = rings.flatten().filter(|event| whole || of_program(event));
+        let mut events: Vec<&Event> = shown.collect();
         events.sort_by_key(|event| (event.step, event.number));
+        if events.is_empty() {
+            return String::new();
+        }
         let mut text = String::from("    step core access                value      note\n");
         for event in events {
             // Writing to a string cannot fail.

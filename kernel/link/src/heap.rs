@@ -84,17 +84,16 @@ impl<const PIECES: usize> Heap<PIECES> {
             }
             best = Some(match place {
                 Place::Symmetric => (index, from),
+                // Not before `from`, which is aligned, too.
                 Place::Own => (index, self.down(to.saturating_sub(units))),
             });
             if place == Place::Symmetric {
                 break;
             }
         }
-        let (index, start) = best
-            .filter(|(index, start)| *start >= self.gap(*index).0)
-            .ok_or(Full::Missing {
-                more: count.saturating_sub(self.bytes(largest)).max(1),
-            })?;
+        let (index, start) = best.ok_or(Full::Missing {
+            more: count.saturating_sub(self.bytes(largest)).max(1),
+        })?;
         let count = self.count.get();
         if count >= PIECES {
             return Err(Full::Pieces { max: PIECES as u32 });

@@ -62,7 +62,7 @@ pub trait LocalMemory {
     fn withdraw(&self, given: impl Into<Given>);
 
     /// A small piece of memory that every rank exposes from the start under the same key, and its
-    /// size in bytes: at least 32 per rank. The kernel's collectives use it, always past the
+    /// size in bytes: at least 56 per rank. The kernel's collectives use it, always past the
     /// caches.
     fn scratch(&self) -> (Key, usize);
 

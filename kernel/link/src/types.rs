@@ -340,6 +340,13 @@ pub enum Refusal {
         /// How many bytes more it would take.
         missing: usize,
     },
+    /// The room of a part's world is used up.
+    NoRoom {
+        /// How many bytes more it would take.
+        bytes: usize,
+        /// For slots: of how many windows more.
+        windows: u16,
+    },
     /// The rank's memory is in as many pieces as can be remembered.
     TooManyPieces {
         /// How many that is.
@@ -370,6 +377,13 @@ pub enum Refusal {
     NoSuchRank(Rank),
     /// There is no such slot.
     NoSuchSlot(Slot),
+}
+
+/// Its name and numbers: for programs over a link alone. The kernel's errors have sentences.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
 }
 
 impl Refusal {

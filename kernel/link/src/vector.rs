@@ -17,6 +17,11 @@ use crate::{Key, Link, Rank, Refusal};
 /// | [`complete`](Self::complete) | origin | target's counter | - 1, under the target's lock |
 /// | [`missing`](Self::missing) | target | its counter | polls it |
 ///
+#[diagnostic::on_unimplemented(
+    message = "the strategy `MatchVector` does not work over every link: `{Self}` has no words for \
+               it",
+    note = "`EpochSlots` works over every link, as in `world.allocating::<u32, EpochSlots>(4, ())`"
+)]
 pub trait VectorLink: Link {
     /// Bytes that the words of one window take, to be allocated by every rank.
     fn sync_bytes(&self) -> usize;

@@ -34,9 +34,10 @@ pub trait Waiting {
 
     /// A rank that the link knows to be gone: `rank`, or any. The kernel asks between two polls.
     ///
-    /// With no rank named: a rank that is [lost](Gone::Lost), if there is one; else whether any
-    /// rank has [left](Gone::Left). With a rank named: whether this rank has left; the kernel has
-    /// asked for losses before. The default is for links that do not know.
+    /// With no rank named: [`Gone::Revoked`], if this link's world is; else a rank that is
+    /// [lost](Gone::Lost), if there is one; else whether any rank has [left](Gone::Left). With a
+    /// rank named: whether this rank has left; the kernel has asked for losses before. The default
+    /// is for links that do not know.
     fn gone(&self, rank: Option<Rank>) -> Option<Gone> {
         let _ = rank;
         None
@@ -78,6 +79,8 @@ pub enum Gone {
     /// A rank has ended its program in order. All that it has sent can be found, and it does
     /// nothing more.
     Left,
+    /// No rank, but the world of this link: ranks have given it up for another one.
+    Revoked,
 }
 
 /// A time on a clock.

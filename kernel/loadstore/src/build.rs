@@ -24,13 +24,15 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             Ring::Pairs { .. } => 1,
             Ring::Bells { .. } => 2,
         };
-        let facts = [
+        let are = [
+            W::COHERENT,
+            W::Machine::COHERENT,
+            W::FAST,
+            W::Atomics::NATIVE,
+            W::Atomics::WIDE,
+        ];
+        let numbers = [
             Self::LINE as u32,
-            u32::from(W::COHERENT)
-                | u32::from(W::Machine::COHERENT) << 1
-                | u32::from(W::FAST) << 2
-                | u32::from(W::Atomics::NATIVE) << 3
-                | u32::from(W::Atomics::WIDE) << 4,
             W::PEERS as u32,
             PIECES as u32,
             machine.cores().into(),
@@ -39,7 +41,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             layout.end,
             layout.buffer_end,
         ];
-        facts.into_iter().fold(const { of_version() }, mixed)
+        number(are, numbers)
     }
 
     /// `Ok` if all ranks, which have arrived, were built like this one.
@@ -58,6 +60,12 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     }
 }
 
+/// Of what is true of an image, and its sizes.
+fn number(are: [bool; 5], numbers: [u32; 8]) -> u32 {
+    let bits = { are.into_iter() }.fold(0, |bits, is| bits << 1 | u32::from(is));
+    { numbers.into_iter() }.fold(mixed(const { of_version() }, bits), mixed)
+}
+
 const fn of_version() -> u32 {
     let (mut hash, mut rest) = (0x811C_9DC5, VERSION.as_bytes());
     while let [byte, others @ ..] = rest {
@@ -69,4 +77,33 @@ const fn of_version() -> u32 {
 /// A step of the hash FNV-1a, by words.
 const fn mixed(hash: u32, word: u32) -> u32 {
     (hash ^ word).wrapping_mul(0x0100_0193)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::{collections::BTreeSet, vec};
+
+    /// Each fact alone makes another number; so do two that change places.
+    #[test]
+    fn each_fact_alone_changes_the_number() {
+        let (are, numbers) = ([false; 5], core::array::from_fn(|index| 16 << index));
+        let mut all = vec![number(are, numbers), number(are, [0; 8])];
+        for index in 0..are.len() {
+            let mut other = are;
+            other[index] = true;
+            all.push(number(other, numbers));
+        }
+        for index in 0..numbers.len() {
+            let mut other = numbers;
+            other[index] ^= 1;
+            all.push(number(are, other));
+            other.rotate_left(1);
+            all.push(number(are, other));
+        }
+        let different: BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
 }

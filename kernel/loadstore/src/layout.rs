@@ -13,7 +13,7 @@ use crate::{
 pub(crate) const SLOTS: u32 = 32;
 
 /// Scratch bytes per rank.
-pub(crate) const SCRATCH_PER_RANK: u32 = 32;
+pub(crate) const SCRATCH_PER_RANK: u32 = 56;
 
 /// Bytes that one update may change: one hold of the lock, one line on most machines.
 pub(crate) const UPDATE: usize = 32;

@@ -34,7 +34,7 @@
 //!   ├───────────────┤
 //!   │ max(L, 12)    │ slots: 32 words             per word: the one peer that signals it
 //!   ├───────────────┤
-//!   │ scratch       │ 32 bytes per rank           per use, see the kernel's collectives
+//!   │ scratch       │ 56 bytes per rank           per use, see the kernel's collectives
 //!   ├───────────────┤
 //!   │ tail          │ next ticket of the ring     its taker: under a lock, or by an atomic
 //!   ├───────────────┤

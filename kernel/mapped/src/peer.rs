@@ -250,6 +250,24 @@ impl Peer {
 mod tests {
     use super::*;
 
+    /// Of twice as many lines as the low half of a ticket can count.
+    #[test]
+    fn a_rank_that_places_nothing_lags_from_some_line_on() {
+        let inbox = Inbox::new();
+        let asks = Head {
+            immediate: 0,
+            place: 0,
+            len: 0,
+            part: false,
+        };
+        for lines in 0..1 << 17 {
+            assert_eq!(inbox.lags(), lines >= MOST_UNPLACED, "{lines} lines");
+            inbox.reads(&asks);
+        }
+        inbox.tells(false);
+        assert!(!inbox.lags(), "all is placed");
+    }
+
     #[test]
     fn tickets_come_back_from_their_low_halves() {
         let most = (1 << 15) + MOST_UNPLACED;

@@ -64,7 +64,7 @@ impl<M: Machine, A: Atomics<M>, const PEERS: usize> SmallMail<M, A, PEERS> {
     ///
     /// /// Bytes of a core's region, with 1 KiB for windows.
     /// const REGION: usize = Link::fixed_bytes(2, 0) + 1024;
-    /// assert_eq!(REGION, 1440);
+    /// assert_eq!(REGION, 1504);
     /// # use {flagpost_link::Session, flagpost_mapped::Small, flagpost_sim::{Config, Sim}};
     /// # for (bytes, fits) in [(REGION - 1024, true), (REGION - 1056, false)] {
     /// #     let memory_size = bytes as u32;

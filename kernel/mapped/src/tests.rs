@@ -38,15 +38,17 @@ fn alone(seed: u64, program: impl Fn(&Memory, usize)) {
         seed,
         ..Config::default()
     };
-    let report = Sim::new(chip).run(|core| {
-        if core.core().get() == 0 {
-            let link = Mapped::start(core, Session::FIRST)?;
-            let key = link.allocate(BYTES, Place::Symmetric)?;
-            link.write_local(key, 0, &[0; BYTES])?;
-            link.publish(key, 0, BYTES)?;
-            program(&link, link.mail().base.resolve(key, 0, BYTES)?);
-        }
+    let first = |core| {
+        let link = Mapped::start(core, Session::FIRST)?;
+        let key = link.allocate(BYTES, Place::Symmetric)?;
+        link.write_local(key, 0, &[0; BYTES])?;
+        link.publish(key, 0, BYTES)?;
+        program(&link, link.mail().base.resolve(key, 0, BYTES)?);
         Ok::<_, Refusal>(())
+    };
+    let report = Sim::new(chip).run(|core| match core.core().get() {
+        0 => first(core).map_err(|_| "the link refuses"),
+        _ => Ok(()),
     });
     report.assert_done();
 }
@@ -324,5 +326,26 @@ fn an_answer_leaves_first_if_it_is_for_the_only_producer() {
                 );
             });
         }
+    }
+}
+
+/// The number of the last session is followed by the first, for a rank that is reset there.
+#[test]
+fn sessions_go_round() {
+    for (session, next) in [(1, 2), (u32::MAX - 1, u32::MAX), (u32::MAX, 1)] {
+        let [session, next] = [session, next].map(Session::new);
+        let chip = Config {
+            cores: 1,
+            ..Config::default()
+        };
+        let report = Sim::new(chip).run(|core| {
+            let begun = session.expect("no session is 0");
+            let link = Mapped::start(core.clone(), begun).expect("there is room");
+            assert_eq!(session.map(Session::next), next);
+            assert_eq!(Some(Memory::next_session(&core)), next);
+            drop(link);
+            Ok::<_, &str>(())
+        });
+        report.assert_done();
     }
 }

@@ -63,7 +63,7 @@
 //!   ┌───────────┐
 //!   │ 0         │ 4 places for what gets bring   the network, for the owner
 //!   ├───────────┤
-//!   │ m / 16    │ scratch: 32 bytes per rank     per use, see the kernel's collectives
+//!   │ m / 16    │ scratch: 56 bytes per rank     per use, see the kernel's collectives
 //!   ├───────────┤
 //!   │           │ allocations                    see their users
 //!   └───────────┘

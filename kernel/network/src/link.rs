@@ -35,7 +35,7 @@ const MOST_SLOTS: usize = 1 << 24;
 const ENTRIES: u32 = 64;
 
 /// Scratch bytes per rank.
-const SCRATCH_PER_RANK: usize = 32;
+const SCRATCH_PER_RANK: usize = 56;
 
 /// Bytes of a place for what gets bring, at least and at most.
 const PLACE: (usize, usize) = (256, 64 << 10);

@@ -7,13 +7,13 @@
 use core::cell::Cell;
 
 use bytemuck::{Pod, Zeroable};
-use flagpost_link::{Link, Op, Rank};
+use flagpost_link::{Link, Rank};
 
-use super::{Half, Rows, Step};
-use crate::{Error, World};
+use super::{Half, Rows, Step, alike::HEAD};
+use crate::{Differs, Error, World, making::differs};
 
 /// Bytes between two rounds' places in scratch memory.
-const PLACE: usize = 32;
+const PLACE: usize = HEAD + size_of::<Heard>();
 
 /// The offers that a rank has heard.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -63,16 +63,17 @@ impl Heard {
     }
 
     /// The rank to name to one that offered `own`: the first that failed, else one that differs.
-    fn odd_one(self, own: Option<u64>) -> Option<Rank> {
+    fn odd_one(self, own: Option<u64>) -> Option<(Rank, Differs)> {
         let (low, high) = (self.low.wrapping_shr(RANK), self.high.wrapping_shr(RANK));
         if self.failed != NOBODY {
-            Some(Rank::new(self.failed as u16))
+            Some((Rank::new(self.failed as u16), Differs::Other))
         } else if low == high {
             None
         } else if own == Some(low) {
-            Some(Rank::new(!(self.high as u16)))
+            Some((Rank::new(!(self.high as u16)), differs(low, high)))
         } else {
-            Some(Rank::new(self.low as u16))
+            let own = own.unwrap_or(high);
+            Some((Rank::new(self.low as u16), differs(low, own)))
         }
     }
 }
@@ -99,29 +100,24 @@ impl Agreement {
 
 impl<L: Link> World<'_, L> {
     /// Tells all ranks this one's offer, or that it has none. Gives the rank that failed or offered
-    /// something else, if any.
+    /// something else, if any, and the thing that differs.
     ///
     /// # Errors
     /// [`Error::Timeout`]: call again, with the same agreement, to continue.
-    pub(crate) fn agree(&self, agreement: &mut Agreement) -> Result<Option<Rank>, Error> {
-        let (link, (key, _)) = (self.link(), self.link().scratch());
+    pub(crate) fn agree(
+        &self,
+        agreement: &mut Agreement,
+    ) -> Result<Option<(Rank, Differs)>, Error> {
         let heard = &agreement.heard;
         let place = |step: Step| PLACE.saturating_mul(step.round.into());
-        let placed = &self.collectives.gather.placed;
         let exchange = |step: Step, half: Half| {
             if half == Half::Send {
-                if placed.get() == 0 {
-                    let said = heard.get();
-                    self.wait()
-                        .retry(|| link.put(step.to, key, place(step), bytemuck::bytes_of(&said)))?;
-                    placed.set(1);
-                }
+                self.tell(step.to, place(step), bytemuck::bytes_of(&heard.get()))?;
                 point!(ORDER "G3: what was heard comes before the signal for it":
-                    "collective.agree.fence", self.wait().retry(|| link.fence())?);
+                    "collective.agree.fence", self.wait().retry(|| self.link().fence())?);
             } else {
                 let mut theirs = Heard::zeroed();
-                let into = bytemuck::bytes_of_mut(&mut theirs);
-                link.get(self.rank(), key, place(step), into, &Op::new())?;
+                self.heard(step.from, place(step), bytemuck::bytes_of_mut(&mut theirs))?;
                 heard.set(heard.get().and(theirs));
             }
             Ok(())
@@ -155,17 +151,19 @@ mod tests {
 
     #[test]
     fn everyone_is_told_of_another() {
+        let named = |rank| Some((Rank::new(rank), Differs::Other));
         let heard = of_all(&[Some(9), Some(4), Some(9), Some(4)]);
-        assert_eq!(heard.odd_one(Some(9)), Some(Rank::new(1)));
-        assert_eq!(heard.odd_one(Some(4)), Some(Rank::new(0)));
+        assert_eq!(heard.odd_one(Some(9)), named(1));
+        assert_eq!(heard.odd_one(Some(4)), named(0));
         let heard = of_all(&[Some(9), Some(4), Some(5)]);
-        assert_eq!(heard.odd_one(Some(5)), Some(Rank::new(1)));
+        assert_eq!(heard.odd_one(Some(5)), named(1));
     }
 
     #[test]
     fn the_first_that_failed_is_named() {
         let heard = of_all(&[Some(0), Some((1 << 48) - 1), None, None]);
-        assert_eq!(heard.odd_one(Some(0)), Some(Rank::new(2)));
-        assert_eq!(heard.odd_one(None), Some(Rank::new(2)));
+        for own in [Some(0), None] {
+            assert_eq!(heard.odd_one(own), Some((Rank::new(2), Differs::Other)));
+        }
     }
 }

@@ -6,7 +6,7 @@
 use bytemuck::Pod;
 use flagpost_link::{Key, Link, Op, Rank};
 
-use super::{Call, Half, Rows, Step, check_element};
+use super::{Call, ELEMENT, Half, Rows, Step, alike::HEAD, check_element};
 use crate::{Error, World};
 
 /// Bytes that are passed on at a time.
@@ -19,7 +19,7 @@ impl<L: Link> World<'_, L> {
     /// # Errors
     /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
     /// again with the same element to continue. `each` is called once per rank all the same.
-    /// [`Error::CollectiveUnfinished`].
+    /// [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -45,7 +45,7 @@ impl<L: Link> World<'_, L> {
         mine: T,
         mut each: impl FnMut(Rank, T),
     ) -> Result<(), Error> {
-        let (link, (key, _)) = (self.link(), self.link().scratch());
+        let (link, (key, _)) = (self.link(), self.scratch());
         let state = &self.collectives;
         if state.phase.get() == 0 {
             self.spread(key, bytemuck::bytes_of(&mine))?;
@@ -75,7 +75,8 @@ impl<L: Link> World<'_, L> {
     /// # Errors
     /// [`Error::WrongLength`] if `all` has not exactly one element per rank;
     /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
-    /// again with the same arguments to continue. [`Error::CollectiveUnfinished`].
+    /// again with the same arguments to continue.
+    /// [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -106,7 +107,10 @@ impl<L: Link> World<'_, L> {
     fn spread(&self, key: Key, own: &[u8]) -> Result<(), Error> {
         let exchange = |step: Step, half: Half| {
             if half == Half::Receive {
-                return Ok(());
+                return match step.round {
+                    0 => self.heard(step.from, self.head_at(), &mut []),
+                    _ => Ok(()),
+                };
             }
             if step.round == 0 {
                 let (rank, place) = (self.rank(), place(own, self.rank()));
@@ -116,6 +120,11 @@ impl<L: Link> World<'_, L> {
             self.pass_on(key, own.len(), step)
         };
         self.collectives.gather.run(self, Rows::All, exchange)
+    }
+
+    /// Where the head of the rank before this one is: after the elements.
+    fn head_at(&self) -> usize {
+        ELEMENT.saturating_mul(self.size().into())
     }
 
     /// Copies the elements that this rank has heard of to `step.to`, as far as that lacks them:
@@ -131,9 +140,15 @@ impl<L: Link> World<'_, L> {
         let bytes = |ranks: u16| element.saturating_mul(usize::from(ranks));
         let before_wrap = bytes(count.min(size.saturating_sub(first.get())));
         let placed = &self.collectives.gather.placed;
+        let head = if step.round == 0 { HEAD } else { 0 };
+        if placed.get() < head {
+            self.put_headed(step.to, self.head_at(), &[])?;
+            placed.set(head);
+        }
         let mut buffer = [0_u8; RUN];
-        while placed.get() < bytes(count) {
-            let done = placed.get();
+        while let done = placed.get().saturating_sub(head)
+            && done < bytes(count)
+        {
             let (at, end) = match done.checked_sub(before_wrap) {
                 None => (bytes(first.get()).saturating_add(done), before_wrap),
                 Some(behind) => (behind, bytes(count)),
@@ -144,7 +159,7 @@ impl<L: Link> World<'_, L> {
             self.wait()
                 .retry(|| link.put(step.to, key, at, run_bytes))?;
             // BUDGET: a repeated call puts the rest only.
-            placed.set(done.saturating_add(run));
+            placed.set(placed.get().saturating_add(run));
         }
         point!(ORDER "G2: elements come before the signal for them":
             "collective.allgather.fence", self.wait().retry(|| link.fence())?);

@@ -93,6 +93,8 @@ impl<L: Link> World<'_, L> {
                 }
                 result => Ok(Some(result?)),
             }, late)?);
+        point!(CLEAR "no note of an earlier session is taken for one of this":
+            "collective.meet.notes", self.clear_notes()?);
         let connect = |step: Step, half: Half| {
             if half == Half::Send {
                 point!(WAIT "a rank that starts clears the words that this one stores to":

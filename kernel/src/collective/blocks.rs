@@ -15,10 +15,13 @@
 use core::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
-use flagpost_link::{Link, Op, Rank};
+use flagpost_link::{Link, Rank};
 
-use super::{Call, ELEMENT, Rows, check_element};
-use crate::{Error, World};
+use super::{Call, ELEMENT, Rows, alike::HEAD, check_element, tree::each};
+use crate::{Differs, Error, World};
+
+/// Bytes of a block and its head in scratch memory.
+const PLACE: usize = HEAD + ELEMENT;
 
 /// The blocks that are moved.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -59,7 +62,7 @@ impl<L: Link> World<'_, L> {
     /// [`Error::ElementTooLarge`]; [`Error::WrongLength`] if `from` is no multiple of the number of
     /// ranks, and [`Error::LengthsDiffer`] if `into` is longer or shorter; [`Error::Timeout`]
     /// naming the rank that was waited for: call again with the same slices to continue.
-    /// [`Error::CollectiveUnfinished`].
+    /// [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -99,7 +102,7 @@ impl<L: Link> World<'_, L> {
     /// [`Error::ElementTooLarge`]; [`Error::WrongLength`] if there is not one slice per rank;
     /// [`Error::Asymmetric`] naming the first rank whose block is not as long as the place for it:
     /// the others' are there. [`Error::Timeout`] naming the rank that was waited for: call again
-    /// with the same slices to continue. [`Error::CollectiveUnfinished`].
+    /// with the same slices to continue. [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -164,7 +167,10 @@ impl<L: Link> World<'_, L> {
             lengths.set(Lengths::default());
             Ok(said.differs)
         })?
-        .map_or(Ok(()), |rank| Err(Error::Asymmetric(rank)))
+        .map_or(Ok(()), |rank| {
+            let differs = Differs::Length;
+            Err(Error::Asymmetric { rank, differs })
+        })
     }
 
     /// Gives the root every rank's `mine`, in the order of ranks, in `all`: as many elements as all
@@ -176,7 +182,8 @@ impl<L: Link> World<'_, L> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::ElementTooLarge`]; [`Error::LengthsDiffer`] if the root's
     /// `all` has not one place for each element; [`Error::Timeout`] naming the rank that was waited
-    /// for: call again with the same slices to continue. [`Error::CollectiveUnfinished`].
+    /// for: call again with the same slices to continue.
+    /// [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -262,7 +269,7 @@ impl<L: Link> World<'_, L> {
     /// [`Error::ElementTooLarge`]; [`Error::WrongLength`] if `from` is no multiple of the number of
     /// ranks, and [`Error::LengthsDiffer`] if `into` is not as long as a block; [`Error::Timeout`]
     /// naming the rank that was waited for: call again with the same slices to continue.
-    /// [`Error::CollectiveUnfinished`].
+    /// [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -322,9 +329,8 @@ impl<L: Link> World<'_, L> {
     ) -> Result<(), Error> {
         let most = ELEMENT.checked_div(size_of::<T>()).unwrap_or(usize::MAX);
         let (state, link) = (&self.collectives, self.link());
-        let (key, _) = link.scratch();
         let placed = &state.gather.placed;
-        let place = |rank: Rank| ELEMENT.saturating_mul(rank.index());
+        let place = |rank: Rank| PLACE.saturating_mul(rank.index());
         state.in_chunks(longest, most, |range| {
             state.once(0, || {
                 // The next one first, so that not all put to the same rank at a time.
@@ -333,9 +339,8 @@ impl<L: Link> World<'_, L> {
                     let to = self.rank().ahead(distance, self.size());
                     let block = give(to);
                     let part = bytemuck::cast_slice(chunk(block.as_ref(), &range));
-                    if !part.is_empty() {
-                        self.wait()
-                            .retry(|| link.put(to, key, place(self.rank()), part))?;
+                    if !part.is_empty() || longest == 0 {
+                        self.put_headed(to, place(self.rank()), part)?;
                     }
                     placed.set(usize::from(distance).saturating_add(1));
                 }
@@ -360,14 +365,9 @@ impl<L: Link> World<'_, L> {
                     let mut bytes = [0; ELEMENT];
                     let len = range.len().saturating_mul(size_of::<T>());
                     let bytes = bytes.get_mut(..len).unwrap_or(&mut []);
-                    link.get(self.rank(), key, place(rank), bytes, &Op::new())?;
-                    let elements = bytes.chunks_exact(size_of::<T>().max(1));
-                    for (index, element) in range.clone().zip(elements) {
-                        take(
-                            rank,
-                            index,
-                            bytemuck::try_pod_read_unaligned(element).unwrap_or(T::zeroed()),
-                        );
+                    self.heard(rank, place(rank), bytes)?;
+                    for (index, element) in range.clone().zip(each(bytes)) {
+                        take(rank, index, element);
                     }
                 }
                 Ok(())

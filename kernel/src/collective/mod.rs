@@ -26,6 +26,9 @@
 //! it is rank i + 2^r again that is told), in round r = …, 1, 0 each 2^r <= v < 2^(r+1) tells v -
 //! 2^r.
 //!
+//! Data come with a *head* of 8 bytes that says which call they are of, in the same put where they
+//! are short ([`alike`]).
+//!
 //! | call, per chunk | remote writes per rank, at most      | waits |
 //! |-------------|------------------------------------------|-------|
 //! | `barrier`   | ceil(log2 p) words                       | ceil(log2 p) |
@@ -41,9 +44,10 @@
 //! | `gather`    | 1 block, 1 + ceil(log2 p) words          | 2 ceil(log2 p) |
 //! | `scatter`   | p - 1 blocks of the root, 2 ceil(log2 p) words | 1 + ceil(log2 p) |
 //!
-//! A chunk is as much as the scratch memory holds: 32 p bytes for a broadcast, at least 32 for a
-//! reduction (its rounds share the memory), 32 for each block of an alltoall. Longer calls go chunk
-//! by chunk.
+//! Calls with a root put a note of 16 bytes besides. A chunk is as much as the scratch memory
+//! holds: 56 p - 40 bytes for a broadcast, at least 32 for a reduction (its rounds share the
+//! memory), 32 for each block of an alltoall. Longer calls go chunk by chunk; one of no bytes is
+//! one chunk.
 //!
 //! # Invariants
 //! I1. Slot r (and 16 + r) of rank i has one writer, rank i - 2^r; values count its uses.
@@ -51,6 +55,8 @@
 //!     again before every rank has read all of it: hence the barrier at the end of what uses it. An
 //!     allreduce has two trees: when the second begins at its root, all places of the first have
 //!     been read.
+//! I3. A rank takes data only of a rank that is in the same call, with the same root, size of
+//!     elements and length.
 //!
 //! # Bounds
 //! A call whose budget runs out can be repeated with the same arguments (and the same slice, as it
@@ -66,6 +72,7 @@
 //! [foMPI]: crate#sources
 
 mod agree;
+mod alike;
 mod allgather;
 mod barrier;
 mod blocks;
@@ -86,9 +93,11 @@ use crate::{Error, Missing, Timeout, Waiting, World};
 const BARRIER: usize = 0;
 const GATHER: usize = 16;
 
-/// One in this many polls of a wait looks whether the rank that it is for has made another call.
-/// Once that is seen, the same number of polls is the time for signals that are still in flight.
+/// One in this many polls looks whether the rank before this one makes another call.
 const LONG: u32 = 512;
+
+/// For a program that calls again and again: polls that a call counts for when it has timed out.
+const TIMED_OUT: u32 = 256;
 
 /// Most rounds of a call: ranks are 16 bits.
 const ROUNDS: usize = 16;
@@ -119,6 +128,7 @@ pub(crate) enum Call {
     },
     Broadcast {
         root: Rank,
+        element: usize,
         len: usize,
     },
     Reduce {
@@ -160,7 +170,7 @@ impl fmt::Display for Call {
                 Blocks::Gather(root) => write!(f, "a gather of {len} bytes to {}", root.get()),
                 Blocks::Scatter(root) => write!(f, "a scatter of {len} bytes from {}", root.get()),
             },
-            Self::Broadcast { root, len } => {
+            Self::Broadcast { root, len, .. } => {
                 write!(f, "a broadcast of {len} bytes from {}", root.get())
             }
             Self::Reduce { root, len, .. } => {
@@ -183,6 +193,14 @@ impl fmt::Display for Call {
 pub(crate) struct Collectives {
     /// The call that has been begun and is not done.
     under_way: Cell<Option<Call>>,
+    /// How many calls have begun.
+    number: Cell<u32>,
+    /// The next rank has this rank's note of the current call.
+    noted: Cell<bool>,
+    /// The ranks' calls differ, and so the current one will never end.
+    failed: Cell<Option<Error>>,
+    /// Polls since this rank has read the note left with it.
+    polls: Cell<u32>,
     /// How much has been made.
     made: Cell<u32>,
     barrier: Rounds,
@@ -199,6 +217,10 @@ impl Collectives {
     pub(crate) fn new() -> Self {
         Self {
             under_way: Cell::new(None),
+            number: Cell::new(0),
+            noted: Cell::new(false),
+            failed: Cell::new(None),
+            polls: Cell::new(0),
             made: Cell::new(0),
             barrier: Rounds::new(BARRIER),
             gather: Rounds::new(GATHER),
@@ -221,22 +243,24 @@ impl Collectives {
     }
 
     /// Goes through `len` of something, up to `most` at a time, from where the last attempt
-    /// stopped.
+    /// stopped. At least once: all ranks are to have as little.
     fn in_chunks(
         &self,
         len: usize,
         most: usize,
         mut pass: impl FnMut(Range<usize>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        while self.chunk.get() < len {
+        loop {
             let start = self.chunk.get();
             let end = start.saturating_add(most.max(1)).min(len);
             pass(start..end)?;
             self.phase.set(0);
             self.chunk.set(end);
+            if end >= len {
+                self.chunk.set(0);
+                return Ok(());
+            }
         }
-        self.chunk.set(0);
-        Ok(())
     }
 
     /// Does `step`, number `number` of its chunk, unless that is done.
@@ -258,6 +282,8 @@ struct Step {
     distance: u16,
     /// The rank that is told.
     to: Rank,
+    /// The rank that tells this one.
+    from: Rank,
 }
 
 /// The role of a rank in a round: first the one, then the other.
@@ -382,10 +408,10 @@ impl Rounds {
                 round,
                 distance,
                 to: link.rank().ahead(distance, size),
+                from: link.rank().ahead(size.saturating_sub(distance), size),
             };
             let Role { sends, receives } = rows.role(link.rank(), size, distance);
             let slot = Slot(self.first_slot).plus(round.into());
-            let from = link.rank().ahead(size.saturating_sub(distance), size);
             if sends && !self.signalled.get() {
                 let number = next(&self.told, round);
                 order!("G2: elements precede the signal": "collective.round.send<signal",
@@ -396,23 +422,16 @@ impl Rounds {
             }
             if receives {
                 let number = next(&self.heard, round);
-                let (polls, elsewhere) = (Cell::new(0_u32), Cell::new(false));
                 let poll = || {
                     if link.reached(slot, number)? {
                         return Ok(Some(()));
                     }
-                    polls.set(polls.get().wrapping_add(1));
-                    if polls.get().is_multiple_of(LONG) {
-                        let is_elsewhere = self.is_elsewhere(world, round, number)?;
-                        if elsewhere.replace(is_elsewhere) && is_elsewhere {
-                            return Err(Error::Asymmetric(from));
-                        }
-                    }
+                    world.has_polled(1)?;
                     Ok(None)
                 };
                 let late = || Timeout {
                     waiting: Waiting::Collective,
-                    missing: Missing::one(from),
+                    missing: Missing::one(step.from),
                 };
                 order!("elements come after the signal for them": "collective.round.wait<receive",
                     point!(WAIT "the peer has sent": "collective.round.wait",
@@ -426,25 +445,6 @@ impl Rounds {
         }
         self.behind.set(0);
         Ok(())
-    }
-
-    /// True if the rank that tells this one in round `round` has not told it `number`, but has told
-    /// it something in a call of the other row. In calls of the same order it tells `number` first.
-    #[cold]
-    fn is_elsewhere<L: Link>(
-        &self,
-        world: &World<'_, L>,
-        round: u8,
-        number: u32,
-    ) -> Result<bool, Error> {
-        let (link, all) = (world.link(), &world.collectives);
-        let other = match self.first_slot {
-            BARRIER => &all.gather,
-            _ => &all.barrier,
-        };
-        let slot = |rounds: &Self| Slot(rounds.first_slot).plus(round.into());
-        let has_told = link.reached(slot(other), next(&other.heard, round))?;
-        Ok(has_told && !link.reached(slot(self), number)?)
     }
 }
 
@@ -469,11 +469,27 @@ impl<L: Link> World<'_, L> {
         attempt: impl FnOnce() -> Result<R, Error>,
     ) -> Result<R, Error> {
         self.check_collective(call)?;
-        let under_way = &self.collectives.under_way;
-        under_way.set(Some(call));
-        let done = attempt()?;
-        under_way.set(None);
-        Ok(done)
+        let state = &self.collectives;
+        if state.under_way.replace(Some(call)).is_none() {
+            state.number.set(state.number.get().wrapping_add(1));
+        }
+        if let Some(error) = state.failed.get() {
+            return Err(error);
+        }
+        let done = self.leave_note(call).and_then(|()| attempt());
+        let mut done = done.and_then(|done| self.check_note(call).map(|()| done));
+        if matches!(done, Err(Error::Timeout(_))) {
+            done = self.has_polled(TIMED_OUT).and(done);
+        }
+        match done {
+            Ok(_) => state.under_way.set(None),
+            Err(error @ Error::Asymmetric { rank, differs }) => {
+                state.failed.set(Some(error));
+                self.say_failed(rank, differs);
+            }
+            Err(_) => (),
+        }
+        done
     }
 
     /// Fails if another call than this one has begun and not ended.

@@ -20,7 +20,8 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
-    /// again with the same slice, as it is then, to continue. [`Error::CollectiveUnfinished`].
+    /// again with the same slice, as it is then, to continue.
+    /// [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -70,7 +71,7 @@ impl<L: Link> World<'_, L> {
         let (place, most) = self.places::<T>()?;
         let (element, len) = (size_of::<T>(), size_of_val(data));
         let (state, link, me) = (&self.collectives, self.link(), self.rank());
-        let (key, _) = link.scratch();
+        let (key, _) = self.scratch();
         self.attempt(Call::Scan { own, element, len }, || {
             state.in_chunks(data.len(), most, |range| {
                 let part = part(data, range);

@@ -8,19 +8,22 @@ use core::ops::Range;
 use bytemuck::Pod;
 use flagpost_link::{Link, Op, Rank};
 
-use super::{Call, ELEMENT, Half, Rows, Step, check_element, rounds};
+use super::{
+    Call, ELEMENT, Half, Rows, Step,
+    alike::{HEAD, SHORT},
+    check_element, rounds,
+};
 use crate::{Error, World};
 
 impl<L: Link> World<'_, L> {
     /// Gives the root's `data` to every rank. Collective: with the same root and the same length
     /// everywhere.
     ///
-    /// Per 32 p bytes: O(log p) rounds, p - 1 copies in all, and a barrier. Nothing at all for no
-    /// elements.
+    /// Per 56 p - 40 bytes: O(log p) rounds, p - 1 copies in all, and a barrier.
     ///
     /// # Errors
     /// [`Error::NoSuchRank`]; [`Error::Timeout`] naming the rank that was waited for: call again
-    /// with the same slice to continue. [`Error::CollectiveUnfinished`].
+    /// with the same slice to continue. [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -38,10 +41,12 @@ impl<L: Link> World<'_, L> {
     pub fn broadcast<T: Pod>(&self, root: Rank, data: &mut [T]) -> Result<(), Error> {
         called!(self);
         self.check_rank(root)?;
-        let (state, (_, most)) = (&self.collectives, self.link().scratch());
+        let (state, (_, most)) = (&self.collectives, self.scratch());
+        let most = most.saturating_sub(HEAD);
+        let element = size_of::<T>();
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(data);
         let len = bytes.len();
-        self.attempt(Call::Broadcast { root, len }, || {
+        self.attempt(Call::Broadcast { root, element, len }, || {
             state.in_chunks(len, most, |range| {
                 let part = bytes.get_mut(range).unwrap_or(&mut []);
                 state.once(0, || self.hand_down(root, part))?;
@@ -63,7 +68,7 @@ impl<L: Link> World<'_, L> {
     /// # Errors
     /// [`Error::NoSuchRank`], [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that
     /// was waited for: call again with the same slice, as it is then, to continue.
-    /// [`Error::CollectiveUnfinished`].
+    /// [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -107,7 +112,8 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::ElementTooLarge`]; [`Error::Timeout`] naming the rank that was waited for: call
-    /// again with the same slice, as it is then, to continue. [`Error::CollectiveUnfinished`].
+    /// again with the same slice, as it is then, to continue.
+    /// [`Error::CollectiveUnfinished`], [`Error::Asymmetric`].
     ///
     /// # Example
     /// ```
@@ -145,29 +151,24 @@ impl<L: Link> World<'_, L> {
     /// elements go to each.
     pub(super) fn places<T>(&self) -> Result<(usize, usize), Error> {
         check_element::<T>()?;
-        let (_, scratch) = self.link().scratch();
-        // There are at least 32 bytes per rank, and fewer rounds than ranks.
+        let (_, scratch) = self.scratch();
+        // There are 40 bytes for each of two ranks, 45 and more of further ones, and fewer rounds
+        // than ranks.
         let place = scratch.checked_div(usize::from(rounds(self.size())).saturating_add(1));
-        let place = place.unwrap_or(0).max(ELEMENT);
-        let most = place.checked_div(size_of::<T>());
+        let place = place.unwrap_or(0).max(HEAD + ELEMENT);
+        let most = place.saturating_sub(HEAD).checked_div(size_of::<T>());
         Ok((place, most.unwrap_or(usize::MAX)))
     }
 
     /// From the root to all.
     fn hand_down(&self, root: Rank, part: &mut [u8]) -> Result<(), Error> {
-        let (link, (key, _)) = (self.link(), self.link().scratch());
-        let placed = &self.collectives.gather.placed;
         let exchange = |step: Step, half: Half| {
-            if half == Half::Send {
-                if placed.get() == 0 {
-                    self.wait().retry(|| link.put(step.to, key, 0, part))?;
-                    placed.set(1);
-                }
-                point!(ORDER "G4: data come before the signal for them":
-                    "collective.broadcast.fence", self.wait().retry(|| link.fence())?);
-            } else {
-                link.get(self.rank(), key, 0, part, &Op::new())?;
+            if half == Half::Receive {
+                return self.heard(step.from, 0, part);
             }
+            self.tell(step.to, 0, part)?;
+            point!(ORDER "G4: data come before the signal for them":
+                "collective.broadcast.fence", self.wait().retry(|| self.link().fence())?);
             Ok(())
         };
         self.collectives
@@ -183,32 +184,47 @@ impl<L: Link> World<'_, L> {
         part: &mut [T],
         mut op: impl FnMut(T, T) -> T,
     ) -> Result<(), Error> {
-        let (link, (key, _)) = (self.link(), self.link().scratch());
-        let placed = &self.collectives.gather.placed;
+        let (link, (key, _)) = (self.link(), self.scratch());
         let exchange = |step: Step, half: Half| {
-            let mut at = place.saturating_mul(usize::from(step.round));
+            let at = place.saturating_mul(usize::from(step.round));
             if half == Half::Send {
-                if placed.get() == 0 {
-                    self.wait()
-                        .retry(|| link.put(step.to, key, at, bytemuck::cast_slice(part)))?;
-                    placed.set(1);
-                }
+                self.tell(step.to, at, bytemuck::cast_slice(part))?;
                 point!(ORDER "G4: data come before the signal for them":
                     "collective.reduce.fence", self.wait().retry(|| link.fence())?);
                 return Ok(());
             }
-            for element in part.iter_mut() {
-                let mut theirs = T::zeroed();
-                let into = bytemuck::bytes_of_mut(&mut theirs);
-                let size = into.len();
-                link.get(self.rank(), key, at, into, &Op::new())?;
-                *element = op(*element, theirs);
-                at = at.saturating_add(size);
+            let mut combine = |elements: &mut [T], theirs: &[u8]| {
+                for (element, theirs) in elements.iter_mut().zip(each(theirs)) {
+                    *element = op(*element, theirs);
+                }
+            };
+            let mut bytes = [0; SHORT];
+            if let Some(theirs) = bytes.get_mut(..size_of_val(part)) {
+                self.heard(step.from, at, theirs)?;
+                combine(part, theirs);
+                return Ok(());
+            }
+            if self.collectives.chunk.get() == 0 {
+                self.heard(step.from, at, &mut [])?;
+            }
+            let mut at = at.saturating_add(HEAD);
+            let most = SHORT.checked_div(size_of::<T>()).unwrap_or(SHORT).max(1);
+            for elements in part.chunks_mut(most) {
+                let theirs = bytes.get_mut(..size_of_val(elements)).unwrap_or(&mut []);
+                link.get(self.rank(), key, at, theirs, &Op::new())?;
+                combine(elements, theirs);
+                at = at.saturating_add(theirs.len());
             }
             Ok(())
         };
         self.collectives.gather.run(self, rows, exchange)
     }
+}
+
+/// The elements that these bytes are.
+pub(super) fn each<T: Pod>(bytes: &[u8]) -> impl Iterator<Item = T> {
+    let elements = bytes.chunks_exact(size_of::<T>().max(1));
+    elements.map(|one| bytemuck::try_pod_read_unaligned(one).unwrap_or(T::zeroed()))
 }
 
 /// A chunk of `data`.

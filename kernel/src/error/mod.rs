@@ -76,11 +76,21 @@ errors! {
         } => Room: "the world's arena needs {missing_words} more words";
         /// This rank's shared memory is used up. More of it: `--mem` of `flagpost-run` on Linux,
         /// `_flagpost_memory_size` of the linker script on the QEMU board, the machine's memory
-        /// elsewhere.
+        /// elsewhere. In a part's world the call gives [`Error::RoomFull`].
         MemoryFull {
             /// How many more bytes it needs; `usize::MAX` for more than there are addresses.
             missing_bytes: usize,
         } => Room: "{}", Shortage(missing_bytes);
+        /// The [`Room`](crate::Room) of this part's world is used up: give it more of what is
+        /// missing.
+        RoomFull {
+            /// How many more `bytes`.
+            missing_bytes: usize,
+            /// How many more `windows`.
+            missing_windows: u16,
+        } => Room:
+            "the `Room` of this part needs {missing_bytes} more `bytes`, {missing_windows} more \
+             `windows`";
         /// This rank's shared memory is in as many pieces as can be remembered: free a window
         /// first.
         TooManyPieces {
@@ -122,6 +132,12 @@ errors! {
         /// Calls that only test fail where the rank is named in the call; those for any rank's find
         /// nothing.
         PeerLeft(rank: Rank) => Peer: "rank {rank} has left: its program has ended";
+        /// A rank has called [`Spare::survivors`](crate::Spare::survivors) of the larger world,
+        /// since it was told of a loss there. This world, of a part, has ended: no wait of it can
+        /// be sure to end. Call `survivors` of the same spare, as after [`Error::PeerLost`].
+        Revoked => Peer:
+            "a rank has called `survivors` of the larger world, after a loss: this part's world is \
+             over, and this rank is to call it, too";
         /// The rank's image was built otherwise than this one: it has another version of Flagpost,
         /// line size, number of cores, kind of link, or tables or rings of other sizes. Both would
         /// look for each other's words in other places, so the world does not start. Build the
@@ -136,20 +152,33 @@ errors! {
             rank: Rank,
             /// Ranks in the world.
             size: u16,
-        } => Call: "rank {rank} in a world of {size}";
+        } => Call: "there is no rank {rank} in a world of {size}";
         /// The rank is named twice.
         DuplicateRank(rank: Rank) => Call: "rank {rank} is named twice";
         /// The access epoch was not started to this rank.
         NotInGroup(rank: Rank) => Call: "rank {rank} is not in the epoch's group";
-        /// The ranks did not call alike: this one asked for another window, or its own call failed.
-        /// Or it has made another collective call than this rank waits in, which is noticed if it
-        /// has told this rank so, and the wait is long; collective calls of this world cannot
-        /// continue then.
-        Asymmetric(rank: Rank) => Call:
-            "rank {rank} called differently, or failed, perhaps for want of memory";
-        /// A window has one access epoch and one exposure epoch at a time (of passive targets one
-        /// per target), and one call that waits for a lock: end the open one first.
-        EpochOpen => Order: "the window has an open epoch of this kind";
+        /// The ranks did not call alike. Of a call that makes something (a window, events, a part,
+        /// counters): the rank asked for something else, or its own call failed. All ranks have
+        /// failed, and nothing has changed.
+        ///
+        /// Of another collective call: the rank makes another one, or with another root, size of
+        /// elements or length. No rank has taken such data. Not every rank finds out by itself: one
+        /// that waits for another that has failed is told so if the wait is long, on machines where
+        /// a rank that waits does not sleep. The collective calls of this world cannot continue
+        /// then.
+        Asymmetric {
+            /// The rank.
+            rank: Rank,
+            /// The thing that it has otherwise.
+            differs: Differs,
+        } => Call: "rank {rank} {differs}";
+        /// A window has one access epoch and one exposure epoch at a time, no other access epoch
+        /// beside locks, and one call that waits for a lock: end the open one first.
+        EpochOpen => Order:
+            "the window has an open epoch or lock that admits no other beside it: end that first";
+        /// This rank has locked the rank's piece, or waits for its lock: unlock it first.
+        LockedTwice(rank: Rank) => Order:
+            "rank {rank} is locked already by an open lock of this window: unlock that first";
         /// This rank has locked as many targets of the window as it can remember.
         TooManyLocks {
             /// How many that is.
@@ -169,6 +198,22 @@ errors! {
         RequestActive => Order: "the request is started already";
         /// The request is not started.
         RequestInactive => Order: "the request is not started";
+        /// A started request of the window, with a range, matches notifications that this one would
+        /// match: one would take what the other waits for, and find old data. Complete or cancel
+        /// that one first (dropped, it stays started), or tell them apart by tag or source; one
+        /// request for several notifications: [`Request::times`](crate::Request::times).
+        RequestsOverlap => Order:
+            "another started request matches the same notifications: give each its own tag or \
+             source, or wait for that one first; a dropped one stays started";
+        /// The counter has reached the number in an earlier request, and was not changed since: the
+        /// request would be complete with no notification more. Begin a new round by
+        /// [`Window::reset_notify_value`](crate::Window::reset_notify_value), or wait for a larger
+        /// number. A word that stays as it is for all is a [`Signal`](crate::notify::Signal).
+        CounterNotReset {
+            /// The counter.
+            index: u32,
+        } => Order:
+            "counter {index} has reached this number before: reset_notify_value begins a new round";
         /// The window has as many started requests (with a range) as it can remember.
         TooManyRequests {
             /// How many that is.
@@ -210,7 +255,8 @@ errors! {
             index: u32,
             /// How many the rank has.
             count: u32,
-        } => Call: "no counter {index}: rank {rank} has {count}";
+        } => Call:
+            "no counter {index}: rank {rank} has {count} (made by set_num_notify, or by events)";
         /// The window has been told of accesses that no request has matched, and cannot be freed:
         /// match them, or call
         /// [`Window::discard_notifications`](crate::Window::discard_notifications).
@@ -224,11 +270,12 @@ errors! {
             /// How many it holds.
             capacity: u16,
         } => Room: "{capacity} unexpected notifications fill the queue";
-        /// The world has as many windows as an immediate can tell apart.
+        /// The world has as many windows as an immediate can tell apart, or as the
+        /// [`Room`](crate::Room) of its part says.
         TooManyWindows {
             /// How many that is.
             max: u16,
-        } => Room: "more than {max} windows";
+        } => Room: "more than {max} windows (in a part: `windows` of its `Room`)";
         /// The memory is in a window: reach it through that, or take it out first.
         MemoryInUse => Order: "the memory is in a window";
         /// A window's memory begins at a line.
@@ -236,8 +283,12 @@ errors! {
             /// The base must be a multiple of this many bytes.
             line: u32,
         } => Call: "the base is not a multiple of {line} bytes";
-        /// A displacement unit of 0 bytes would make all elements one.
-        UnitZero => Call: "a displacement unit of 0 bytes";
+        /// A displacement unit of 0 bytes would make all elements one. One of 4 GiB or more is not
+        /// told to other ranks.
+        BadUnit {
+            /// The unit, in bytes.
+            unit: u64,
+        } => Call: "a displacement unit has 1 to 4294967295 bytes, not {unit}";
         /// The element is changed as a whole only at a multiple of its size: make the window with
         /// such a displacement unit (in a dynamic one: take such a displacement), or put and get
         /// it.
@@ -282,6 +333,46 @@ errors! {
     }
 }
 
+/// The thing that a rank has otherwise than others: of [`Error::Asymmetric`]. Of several the first
+/// in this order.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Differs {
+    /// It makes another collective call.
+    Call,
+    /// The root.
+    Root,
+    /// The size of an element.
+    Element,
+    /// The length.
+    Length,
+    /// Something else of a call that makes something, or its own call has failed.
+    Other,
+}
+
+impl Differs {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Call,
+        Self::Root,
+        Self::Element,
+        Self::Length,
+        Self::Other,
+    ];
+}
+
+impl fmt::Display for Differs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Call => "makes another collective call",
+            Self::Root => "names another root in its collective call",
+            Self::Element => "has elements of another size (another type) in its collective call",
+            Self::Length => "has another length in its collective call",
+            Self::Other => "called differently, or failed, perhaps for want of memory",
+        })
+    }
+}
+
 /// The user's next step after an [`Error`]: [`Error::remedy`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -319,11 +410,25 @@ impl Error {
     }
 }
 
+impl Error {
+    /// That of a call whose handle is dropped.
+    pub(crate) const fn dropped(self) -> Self {
+        match self {
+            Self::Timeout(late) => Self::Timeout(late.dropped()),
+            other => other,
+        }
+    }
+}
+
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::NoMemory { missing } => Self::MemoryFull {
                 missing_bytes: missing,
+            },
+            Refusal::NoRoom { bytes, windows } => Self::RoomFull {
+                missing_bytes: bytes,
+                missing_windows: windows,
             },
             Refusal::TooManyPieces { max } => Self::TooManyPieces { max },
             Refusal::PeerLost(rank) => Self::PeerLost(rank),

@@ -16,9 +16,13 @@ fn texts_name_a_rank_once() {
         Error::PeerLeft(rank),
         Error::OtherBuild(rank),
         Error::NoSuchRank { rank, size },
+        Error::LockedTwice(rank),
         Error::DuplicateRank(rank),
         Error::NotInGroup(rank),
-        Error::Asymmetric(rank),
+        Error::Asymmetric {
+            rank,
+            differs: Differs::Other,
+        },
         Error::NoSuchCounter { rank, index, count },
     ];
     for text in errors.map(|error| error.to_string()) {

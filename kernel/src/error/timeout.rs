@@ -66,6 +66,8 @@ pub struct Missing {
     count: u32,
     /// One of them alone may bring it.
     any: bool,
+    /// The handle with which the call would continue was dropped.
+    dropped: bool,
 }
 
 /// The number of no rank: worlds have up to 65,535.
@@ -85,8 +87,12 @@ impl Missing {
         for (place, rank) in ranks.iter_mut().zip(candidates) {
             *place = rank.get();
         }
-        let any = false;
-        Self { ranks, count, any }
+        Self {
+            ranks,
+            count,
+            any: false,
+            dropped: false,
+        }
     }
 
     /// The same, for a call that waits for one of them only, if `any`.
@@ -153,11 +159,24 @@ impl defmt::Format for Missing {
 impl fmt::Display for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("timed out waiting for ")?;
-        self.tell(f)
+        self.tell(f)?;
+        if self.missing.dropped {
+            f.write_str(
+                "; the handle of the call is gone: to continue, take it (`posting` for `post`, and \
+                 so on), and call wait_within",
+            )?;
+        }
+        Ok(())
     }
 }
 
 impl Timeout {
+    /// The same wait, of a call whose handle was dropped.
+    pub(super) const fn dropped(mut self) -> Self {
+        self.missing.dropped = true;
+        self
+    }
+
     /// Says what is waited for.
     pub(crate) fn tell(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.waiting {

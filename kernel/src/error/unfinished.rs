@@ -38,6 +38,21 @@ pub struct Unfinished<H> {
     pub error: Error,
 }
 
+/// No handle is dropped unseen: nothing implements this.
+#[diagnostic::on_unimplemented(
+    message = "`?` would drop the handle with which the call continues",
+    label = "keep the handle, or give it up",
+    note = "`.map_err(Unfinished::give_up)?` drops it, which abandons an epoch or the like"
+)]
+pub trait Dropped {}
+
+/// There is none: `?` says how to give a handle up.
+impl<H: Dropped> From<Unfinished<H>> for Error {
+    fn from(late: Unfinished<H>) -> Self {
+        late.give_up()
+    }
+}
+
 /// Handles have no text.
 impl<H> fmt::Debug for Unfinished<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

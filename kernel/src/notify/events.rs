@@ -70,9 +70,10 @@ use crate::Window;
 use crate::{
     Budget, Error, Freeing, Group, Making, Ranks, Unfinished, World,
     collective::Call,
-    making::Ways,
+    making::{Ways, offer},
     rma::telling::{Checked, Telling},
     window::counters::CELL,
+    window::digest,
 };
 
 /// Events: the same number at each rank.
@@ -126,10 +127,9 @@ impl<'w, L: Link> World<'w, L> {
         called!(self);
         let prepare = || self.prepare_events(count);
         let offer = |events: &Events<'w, L>| {
-            // Ranks that agree on both have the same cells: 32 bits of the key, 16 that tell of the
-            // number.
-            let count = events.count ^ events.count.wrapping_shr(u16::BITS);
-            u64::from(events.key.get()).wrapping_shl(u16::BITS) | u64::from(count as u16)
+            // Ranks that agree on both have the same cells.
+            let same = digest([events.key.get(), events.count]);
+            offer(0, events.count as usize, same)
         };
         let ways = Ways {
             clear: Events::clear,

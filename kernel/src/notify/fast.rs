@@ -8,7 +8,7 @@ use flagpost_link::{Link, Rank};
 use super::{Request, Status, Tag};
 use crate::{
     Error, Window,
-    window::{Core, Lines, fast::place},
+    window::{Closed, Core, fast::place},
 };
 
 /// [`declined`](crate::window::fast::declined) for a notified put, whose arguments stay in
@@ -46,7 +46,7 @@ pub(crate) fn put_notify<T: Pod, L: Link>(
 
 /// The first place for the closed lines of a request, if it may take that.
 #[inline(always)]
-pub(crate) fn room<'r, L: Link>(request: &Request<'r, L>) -> Option<&'r Cell<Lines>> {
+pub(crate) fn room<'r, L: Link>(request: &Request<'r, L>) -> Option<&'r Cell<Closed>> {
     let usual = !request.is_started() && !request.lines().is_empty();
     request.first_room().filter(|_| usual)
 }

@@ -17,8 +17,8 @@ use super::{Tag, fast};
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
     complete::{Complete, Sealed},
-    immediate::{Notification, unpack, wildcards},
-    window::{Core, Lines, fast::declined},
+    immediate::{Filter, Notification, unpack, wildcards},
+    window::{Closed, Core, Lines, fast::declined},
 };
 
 /// The last notification that a request matched.
@@ -120,7 +120,9 @@ impl<'r, L: Link> Request<'r, L> {
     /// Notifications that arrived before count.
     ///
     /// # Errors
-    /// [`Error::RequestActive`]; [`Error::TooManyRequests`], unless its range is empty.
+    /// [`Error::RequestActive`]; [`Error::RequestsOverlap`] if a notification could match this
+    /// request and another started one of this window, whose range is not empty;
+    /// [`Error::TooManyRequests`], unless this one's range is empty.
     ///
     /// # Example
     /// ```
@@ -158,16 +160,17 @@ impl<'r, L: Link> Request<'r, L> {
         if self.is_started() {
             return Err(Error::RequestActive);
         }
-        self.open(self.core.requested.room_for(self.lines())?)
+        let tag_bits = self.world.queue.tag_bits();
+        self.open(self.core.requested.room_for(self.closed(), tag_bits)?)
     }
 
     #[inline(always)]
-    fn open(&mut self, place: Option<&Cell<Lines>>) -> Result<(), Error> {
-        let lines = self.lines();
+    fn open(&mut self, place: Option<&Cell<Closed>>) -> Result<(), Error> {
+        let closed = self.closed();
         point!(PUBLISH "no dirty line travels over what arrives":
-            "notify.start.publish", self.core.publish(lines)?);
+            "notify.start.publish", self.core.publish(closed.lines)?);
         if let Some(open) = place {
-            open.set(lines);
+            open.set(closed);
         }
         self.wanted |= STARTED;
         self.left = self.expected;
@@ -361,7 +364,7 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// The first place for closed lines, if it is free.
     #[inline(always)]
-    pub(crate) fn first_room(&self) -> Option<&'r Cell<Lines>> {
+    pub(crate) fn first_room(&self) -> Option<&'r Cell<Closed>> {
         self.core.requested.first_room()
     }
 
@@ -374,7 +377,8 @@ impl<'r, L: Link> Request<'r, L> {
     /// True if its lines are the first that are closed, or are none while those are.
     #[inline(always)]
     pub(crate) fn has_first_lines(&self) -> bool {
-        self.core.requested.has_first(self.lines())
+        let filter = || self.filter();
+        self.core.requested.has_first(self.lines(), filter)
     }
 
     /// The notification that it waits for, if it waits for just one.
@@ -495,6 +499,20 @@ impl<'r, L: Link> Request<'r, L> {
         }
     }
 
+    #[inline]
+    fn filter(&self) -> Filter {
+        let any = [ANY_SOURCE, ANY_TAG].map(|bit| self.start & bit != 0);
+        Filter::new(self.world.queue.tag_bits(), self.wanted, any)
+    }
+
+    #[inline]
+    fn closed(&self) -> Closed {
+        Closed {
+            lines: self.lines(),
+            filter: self.filter(),
+        }
+    }
+
     /// Peers' puts there are seen from now on.
     fn refresh(&self) -> Result<(), Error> {
         self.core.refresh(self.lines())
@@ -503,7 +521,7 @@ impl<'r, L: Link> Request<'r, L> {
     /// It is not started any more.
     #[inline]
     fn close(&mut self) {
-        self.core.requested.close(self.lines());
+        self.core.requested.close(self.closed());
         self.wanted &= !STARTED;
     }
 }

@@ -31,7 +31,8 @@ use crate::{
     Budget, DynamicWindow, Error, Missing, Timeout, Unfinished, Waiting, Window, World,
     complete::{Complete, Sealed},
     epoch::Strategy,
-    window::{Core, Lines},
+    immediate::Filter,
+    window::{Closed, Core, Lines, counters::CELL},
 };
 
 /// How a word is compared with a value: `word … value`.
@@ -80,6 +81,9 @@ pub struct WordRequest<'r, 'w, L: Link> {
     counts: bool,
     /// Of an event: how many posts have been taken already.
     taken: Option<Kept<'r>>,
+    /// Of a counter that is to reach a number: the largest that it has reached for a request since
+    /// its last change. 0 is none, as is one beyond 32 bits.
+    reached: Option<&'r Cell<u32>>,
     /// The value that was compared when the word was last looked at.
     seen: Cell<L::Word>,
     op: Pending<'w, L>,
@@ -92,7 +96,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// empty range: no data, or data that are never cached). The word is a [`Counter`], a
     /// [`Signal`], or an [`Event`](super::Event).
     ///
-    /// A counter or signal keeps its value. Of an event, the posts are compared that this rank has
+    /// A counter or signal keeps its value. A counter begins a new round when its owner changes it
+    /// ([`reset_notify_value`](Window::reset_notify_value)): before, no second request for a number
+    /// that it has reached can be started. A signal stays as it is for any number of them. Of an
+    /// event, the posts are compared that this rank has
     /// not taken; with [`Compare::Ge`] the request takes `value` of them when it completes. A
     /// request for at least 0 is complete immediately.
     ///
@@ -169,9 +176,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// gone.
     ///
     /// # Errors
-    /// [`Error::NoSuchCounter`], [`Error::WrongWindow`], [`Error::OutOfRange`];
-    /// [`Error::TooManyRequests`], unless the range is empty; [`Error::Timeout`], which names no
-    /// rank, as any may tell the word: call again.
+    /// [`Error::NoSuchCounter`], [`Error::WrongWindow`], [`Error::OutOfRange`]; those of
+    /// [`WordRequest::start`]; [`Error::Timeout`], which names no rank, as any may tell the word:
+    /// call again.
     ///
     /// # Example
     /// ```
@@ -210,7 +217,12 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let core = &self.core;
         let place = core.word(core.world.rank(), word)?;
         let target = Some((core, lines));
-        WordRequest::new(core.world, target, (word, place), compare, value)
+        let request = WordRequest::new(core.world, target, (word, place), compare, value)?;
+        let reached = match (word, compare) {
+            (AnyWord::Counter(Counter(index)), Compare::Ge | Compare::Eq) => core.reached(index),
+            _ => None,
+        };
+        Ok(WordRequest { reached, ..request })
     }
 }
 
@@ -255,6 +267,7 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
             value,
             counts,
             taken,
+            reached: None,
             seen: Cell::default(),
             op: Pending::new(world.link()),
             started: false,
@@ -265,7 +278,9 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     /// completes, this rank's stores there are refused. Notices that were counted before count.
     ///
     /// # Errors
-    /// [`Error::RequestActive`]; [`Error::TooManyRequests`], unless its range is empty.
+    /// [`Error::RequestActive`]; [`Error::CounterNotReset`] if a request has found its counter at
+    /// this number or a larger one, and the counter was not changed since;
+    /// [`Error::TooManyRequests`], unless its range is empty.
     ///
     /// # Example
     /// ```
@@ -294,12 +309,17 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     }
 
     fn begin(&mut self) -> Result<(), Error> {
+        let stands = |reached: &Cell<u32>| (1..=reached.get().into()).contains(&self.value.into());
+        if self.reached.is_some_and(stands) {
+            let index = self.word.1.checked_div(CELL).unwrap_or(0) as u32;
+            return Err(Error::CounterNotReset { index });
+        }
         if let Some((core, lines)) = self.target {
-            let place = core.requested.room_for(lines)?;
+            let place = core.requested.room_for(word_of(lines), 0)?;
             point!(PUBLISH "no dirty line is evicted over what arrives":
                 "words.start.publish", core.publish(lines)?);
             if let Some(open) = place {
-                open.set(lines);
+                open.set(word_of(lines));
             }
         }
         self.started = true;
@@ -309,8 +329,12 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     /// Starts, and waits until it is complete. Ends in any case.
     pub(super) fn run(mut self) -> Result<L::Word, Error> {
         self.begin()?;
-        self.complete()
-            .map_err(|error| self.end().err().unwrap_or(error))
+        loop {
+            match self.complete() {
+                Err(Error::Timeout(_)) if self.world.answers_alone(&self.op) => (),
+                other => break other.map_err(|error| self.end().err().unwrap_or(error)),
+            }
+        }
     }
 
     /// The word's value (of an event: how many posts are left), if the request is complete. Does
@@ -345,6 +369,9 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
             },
             point!(REFRESH "G1: what came before the word": "words.test.refresh", self.refresh()?));
         self.close();
+        if let (Some(reached), Ok(value)) = (self.reached, u32::try_from(self.value.into())) {
+            reached.set(reached.get().max(value));
+        }
         let takes = self.taken.filter(|_| self.compare == Compare::Ge);
         let Some(taken) = takes else {
             return Ok(Some(count));
@@ -467,9 +494,17 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     /// This rank's stores to the lines are allowed again.
     fn close(&mut self) {
         if let Some((core, lines)) = self.target {
-            core.requested.close(lines);
+            core.requested.close(word_of(lines));
         }
         self.started = false;
+    }
+}
+
+/// The lines of a request that takes no notifications.
+fn word_of(lines: Lines) -> Closed {
+    Closed {
+        lines,
+        filter: Filter::NONE,
     }
 }
 

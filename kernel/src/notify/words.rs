@@ -35,8 +35,9 @@
 //!
 //! # Memory per rank
 //! Shared: 8 bytes per word, in whole lines. Private: 2 machine words per rank of the world (where
-//! its words are, and how many: numbers may differ, so that O(p) it is); nothing before the first
-//! [`Window::set_num_notify`]; twice that during one. [`Window::free`] gives all back.
+//! its words are, and how many: numbers may differ, so that O(p) it is), and 1 per word of its own
+//! (the number that requests have reached); nothing before the first [`Window::set_num_notify`];
+//! twice that during one. [`Window::free`] gives all back.
 //!
 //! # Programs that do not compile
 //! Requests of a window borrow it, and [`Window::set_num_notify`] needs it alone: no request waits
@@ -61,10 +62,10 @@
 //! [`allgather_with`]: crate::World::allgather_with
 
 use bytemuck::Pod;
-use flagpost_link::{Amo, Key, Link, Op, Rank, Width, Word as _};
+use flagpost_link::{Amo, Key, Link, Op, Pending, Rank, Width, Word as _};
 
 use super::{Counter, Signal};
-use crate::{Error, Window, World, collective::Call, window::counters::Coming};
+use crate::{Differs, Error, Window, World, collective::Call, window::counters::Coming};
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Gives this rank `count` counters in the place of those that it had, all 0. Collective; the
@@ -73,8 +74,9 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// All notified accesses to the former ones have ended: they end with their calls, and an
     /// unfinished one keeps its window borrowed.
     ///
-    /// Takes 8 bytes per counter of shared memory and 2 p words of the arena, beside those of the
-    /// former ones until all ranks have answered. Waits for all ranks: O(log p).
+    /// Takes 8 bytes of shared memory and a word of the arena per counter, and 2 p words of the
+    /// arena, beside those of the former ones until all ranks have answered. Waits for all ranks:
+    /// O(log p).
     ///
     /// # Errors
     /// On all ranks together, which then keep the counters and values that they had:
@@ -124,7 +126,10 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             }
             (Ok(taken), Some(rank)) => {
                 world.give_counters_back(taken);
-                Err(Error::Asymmetric(rank))
+                {
+                    let differs = Differs::Other;
+                    Err(Error::Asymmetric { rank, differs })
+                }
             }
             (Err(error), _) => Err(error),
         }
@@ -197,7 +202,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     }
 
     /// Sets this rank's `counter` to 0 and gives the value that it had: one atomic swap, so that no
-    /// notification is lost or counted twice.
+    /// notification is lost or counted twice. A new round begins: requests for the same number may
+    /// be started again.
     ///
     /// # Errors
     /// [`Error::NoSuchCounter`]; [`Error::Timeout`] while this rank's lock is taken or a network
@@ -260,7 +266,24 @@ impl<L: Link> World<'_, L> {
             "notify.value.progress", _ = self.progress());
         self.note_poll()?;
         let (link, me) = (self.link(), self.rank());
-        let read = |op: &Op| link.amo(me, key, offset, Amo::Read, Width::of::<L::Word>(), op);
-        Ok(L::Word::low(self.wait().ask(read)?))
+        let op = Pending::new(link);
+        let read = || link.amo(me, key, offset, Amo::Read, Width::of::<L::Word>(), &op);
+        loop {
+            match self.wait().retry(read) {
+                Err(Error::Timeout(_)) if self.answers_alone(&op) => (),
+                other => return other.map(L::Word::low),
+            }
+        }
+    }
+
+    /// True if `op` has begun at this rank's own memory, over a network, which answers without any
+    /// other rank. Passes this rank's turn then: the caller takes the answer, with any budget. A
+    /// program that asks again and again with a budget below the way of an answer has one.
+    pub(super) fn answers_alone(&self, op: &Op) -> bool {
+        let alone = !L::DIRECT && op.is_under_way();
+        if alone {
+            self.link().relax();
+        }
+        alone
     }
 }

@@ -7,7 +7,7 @@ use flagpost_link::{
     Refusal, Slot, Slots, Step, Telling, Time, Waiting, Wants, Width, Word,
 };
 
-use super::{Part, SCRATCH, SLOTS, slots};
+use super::{Part, SCRATCH, SLOTS, slots, slots_each};
 use crate::immediate::Notification;
 
 /// How many pieces of memory, and of slots, a part's world has at a time. A window takes 2 and 1.
@@ -24,7 +24,7 @@ pub struct PartLink<'p, L> {
 impl<'p, L: Link> PartLink<'p, L> {
     pub(super) fn new(part: &'p Part<'p, L>) -> Self {
         let line = L::LINE.max(L::UPDATE);
-        let slots = slots(part.world.size().into(), part.windows);
+        let slots = slots(part.world.size(), part.windows);
         Self {
             part,
             memory: Heap::new(Key::unit(L::LINE), part.begins, part.bytes, line),
@@ -57,14 +57,17 @@ impl<'p, L: Link> PartLink<'p, L> {
     }
 
     /// The answer of the larger world's link, with the part's ranks. A loss elsewhere is none here:
-    /// the link tells it once.
+    /// the link tells it once, so that this rank calls again, before it sleeps.
     fn said<T>(&self, result: Result<T, Refusal>) -> Result<T, Refusal> {
         let number = |rank| self.part.number(rank);
         let named = |rank| number(rank).unwrap_or(self.rank());
         result.map_err(|refusal| match refusal {
             Refusal::PeerLost(rank) => {
                 let lost = number(rank).map(Refusal::PeerLost);
-                lost.unwrap_or(Refusal::Busy(self.rank()))
+                lost.unwrap_or_else(|| {
+                    self.outer().step(Step::End);
+                    Refusal::Busy(self.rank())
+                })
             }
             Refusal::NotReady(rank) => Refusal::NotReady(named(rank)),
             Refusal::Full(rank) => Refusal::Full(named(rank)),
@@ -123,7 +126,8 @@ impl<L: Link> Link for PartLink<'_, L> {
     const DIRECT: bool = L::DIRECT;
     const COHERENT: bool = L::COHERENT;
     const LOOKS: u32 = L::LOOKS;
-    const LISTENS: bool = L::LISTENS;
+    /// An error of its world is told with the call's place, by way of the larger world.
+    const LISTENS: bool = true;
     const PASSIVE: bool = L::PASSIVE;
 
     fn rank(&self) -> Rank {
@@ -142,8 +146,9 @@ impl<L: Link> Link for PartLink<'_, L> {
 
 impl<L: Link> LocalMemory for PartLink<'_, L> {
     fn allocate(&self, bytes: usize, place: Place) -> Result<Key, Refusal> {
+        let no_room = |bytes| Refusal::NoRoom { bytes, windows: 0 };
         let start = self.memory.take(bytes, place);
-        start.map(Key::new).map_err(refusal)
+        start.map(Key::new).map_err(|full| refusal(full, no_room))
     }
 
     fn zero(&self, key: Key, offset: usize, bytes: usize) -> Result<bool, Refusal> {
@@ -154,7 +159,12 @@ impl<L: Link> LocalMemory for PartLink<'_, L> {
     fn allocate_slots(&self, wanted: Slots) -> Result<Slot, Refusal> {
         let count = wanted.count(self.size());
         let first = self.slots.take(count as usize, Place::Symmetric);
-        let first = Slot(first.map_err(refusal)? as usize);
+        let no_room = |more: usize| Refusal::NoRoom {
+            bytes: 0,
+            windows: more.div_ceil(slots_each(self.part.world.size()) as usize) as u16,
+        };
+        let first = first.map_err(|full| refusal(full, no_room))?;
+        let first = Slot(first as usize);
         point!(CLEAR "an earlier window's signals do not count":
             "part.slots.clear", self.renew_slots(first, count)?);
         Ok(first)
@@ -334,6 +344,9 @@ impl<L: Link> Waiting for PartLink<'_, L> {
 
     #[inline(always)]
     fn step(&self, step: Step<'_>) {
+        if let Step::Called(place) = step {
+            self.part.world.place.set(Some(place));
+        }
         self.outer().step(step);
     }
 
@@ -341,7 +354,10 @@ impl<L: Link> Waiting for PartLink<'_, L> {
         if let Some(rank) = rank {
             return self.outer().gone(self.part.outer(rank));
         }
-        self.outer().gone(None)?;
+        let gone = self.outer().gone(None)?;
+        if gone == Gone::Revoked || gone != Gone::Left && self.part.is_revoked() {
+            return Some(Gone::Revoked);
+        }
         let lost = self.all().find(|(rank, _)| self.is_lost(*rank));
         if let Some((rank, _)) = lost {
             return Some(Gone::Lost(rank));
@@ -363,10 +379,10 @@ impl<L: Link> Waiting for PartLink<'_, L> {
 
 impl<L: Link> Fast for PartLink<'_, L> {}
 
-/// The refusal of a [`Heap`], as the link's. Of slots, units are theirs.
-fn refusal(full: Full) -> Refusal {
+/// The refusal of a [`Heap`], as the link's.
+fn refusal(full: Full, no_room: impl FnOnce(usize) -> Refusal) -> Refusal {
     match full {
-        Full::Missing { more } => Refusal::NoMemory { missing: more },
+        Full::Missing { more } => no_room(more),
         Full::Pieces { max } => Refusal::TooManyPieces { max },
     }
 }

@@ -15,11 +15,13 @@
 //! # Guarantee
 //! G1. Parts of different colors work at the same time, and so do the larger world and several
 //!     parts made one after the other: none takes another one's memory, signals or notifications.
-//! G2. A wait of a part's world ends for the loss of a rank of the part, and for no other loss.
+//! G2. A wait of a part's world ends for the loss of a rank of the part, and for no other loss,
+//!     unless a rank has called [`Spare::survivors`] of the larger world for it.
 //!
 //! # Memory per rank
-//! Shared: `room.bytes`, and 32 bytes per rank of the larger world. 32 slots, and 2 per rank of it
-//! for each of `room.windows`. Private: 2 words of the larger world's arena per rank.
+//! Shared: `room.bytes`, and 56 bytes per rank of the larger world. 32 slots, and for each of
+//! `room.windows` 2 per rank of it, at least 32: so a part inside takes no more than one window
+//! more than it has itself. Private: 2 words of the larger world's arena per rank.
 //!
 //! # Notifications
 //! They carry numbers of the larger world: ranks, and windows that the part has of it. So each of
@@ -32,6 +34,7 @@ mod survivors;
 
 pub use link::PartLink;
 pub use survivors::Spare;
+pub(crate) use survivors::Spares;
 
 use core::cell::Cell;
 
@@ -40,12 +43,12 @@ use flagpost_link::{Key, Link, Place, Rank, Slot, Slots};
 use crate::{
     Error, Freeing, Making, World,
     collective::Call,
-    making::{Row, Ways, halves, same_of},
+    making::{Row, Ways, halves, offer, same_of},
     window::digest,
 };
 
 /// Bytes of scratch memory per rank, as [`LocalMemory::scratch`](flagpost_link::LocalMemory) says.
-const SCRATCH: usize = 32;
+const SCRATCH: usize = 56;
 
 /// Slots of every world.
 const SLOTS: u32 = 32;
@@ -54,9 +57,11 @@ const SLOTS: u32 = 32;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes of shared memory for all that the part's world allocates: per window its piece in
-    /// whole lines and 64 bytes, per event 8.
+    /// whole lines and 64 bytes, per event 8, per part inside its `bytes` and 32 for each rank of
+    /// this one (of a spare twice that). [`Error::RoomFull`] says how many are missing.
     pub bytes: usize,
-    /// How many windows it has at a time. They are taken from the 64 of the larger world.
+    /// How many windows it has at a time. They are taken from the 64 of the larger world. A part
+    /// inside counts as one window more than it has itself, and the first spare as two more.
     pub windows: u16,
 }
 
@@ -81,6 +86,9 @@ pub struct Part<'w, L> {
     /// are [numbered](Self::number_all), the rank of each number, and 1 + each rank's number.
     words: &'w [Cell<u32>],
     size: Cell<u16>,
+    /// How many spares of the world were used before, and with this one, if it is a spare.
+    before: Cell<u32>,
+    is_spare: bool,
     state: Cell<State>,
 }
 
@@ -103,8 +111,9 @@ impl<'w, L: Link> World<'w, L> {
     /// [`Part::free`]. Waits for all ranks: O(p).
     ///
     /// # Errors
-    /// On all ranks together: [`Error::MemoryFull`], [`Error::ArenaFull`],
-    /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
+    /// On all ranks together: [`Error::MemoryFull`] (in a part [`Error::RoomFull`]),
+    /// [`Error::ArenaFull`], [`Error::TooManyPieces`], [`Error::TooManyWindows`], and
+    /// [`Error::QueueFull`] if [`Config::unexpected`](crate::Config) is 0, where the cause is,
     /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::PeerLost`].
     /// [`Error::CollectiveUnfinished`]: nothing was taken.
     ///
@@ -145,14 +154,15 @@ impl<'w, L: Link> World<'w, L> {
         room: Room,
     ) -> Result<Making<'w, L, Part<'w, L>>, Error> {
         called!(self);
-        self.make_part(Ok(color.map(|color| [color, key])), room, |_| 0)
+        self.make_part(Ok(color.map(|color| [color, key])), room, |_| 0, 0)
     }
 
     /// Makes a part of `ranks`, numbered as in the list. Collective over all ranks, with the same
     /// list. As [`split`](Self::split) otherwise.
     ///
     /// # Errors
-    /// Those of [`split`](Self::split); [`Error::NoSuchRank`], [`Error::DuplicateRank`].
+    /// Those of [`split`](Self::split), [`Error::Asymmetric`] also where lists differ;
+    /// [`Error::NoSuchRank`], [`Error::DuplicateRank`].
     ///
     /// # Example
     /// ```
@@ -173,11 +183,14 @@ impl<'w, L: Link> World<'w, L> {
     #[track_caller]
     pub fn part(&'w self, ranks: &[Rank], room: Room) -> Result<Part<'w, L>, Error> {
         called!(self);
+        let list = ranks
+            .iter()
+            .fold(0, |hash, rank| digest([hash, rank.get().into()]) as u32);
         let place = self.group(ranks).map(|_| {
             let number = ranks.iter().position(|rank| *rank == self.rank())?;
             Some([0, number as u32])
         });
-        self.make_part(place, room, |_| 0)?.wait()
+        self.make_part(place, room, |_| 0, list)?.wait()
     }
 
     fn make_part(
@@ -185,6 +198,7 @@ impl<'w, L: Link> World<'w, L> {
         place: Result<Option<[u32; 2]>, Error>,
         room: Room,
         row: fn(u16) -> usize,
+        list: u32,
     ) -> Result<Making<'w, L, Part<'w, L>>, Error> {
         let prepare = || self.prepare_part(place?, room, row);
         // Words that must be the same everywhere, then this rank's place.
@@ -194,8 +208,8 @@ impl<'w, L: Link> World<'w, L> {
             let is_in = u32::from(part.place.is_some());
             let [bytes, more] = halves(part.bytes as u64);
             let [slots, rest] = halves(part.slots.0 as u64);
-            let same = digest([part.share.get(), slots, rest, bytes, more, windows]);
-            let [low, high] = same_of(same);
+            let same = digest([part.share.get(), slots, rest, bytes, more, windows, list]);
+            let [low, high] = same_of(offer(0, part.bytes, same));
             [low, high, is_in, color, key, 0, 0, 0]
         };
         let ways = Ways {
@@ -214,15 +228,24 @@ impl<'w, L: Link> World<'w, L> {
     ) -> Result<Part<'w, L>, Error> {
         let (link, ranks) = (self.link(), self.size());
         let first = self.unused_windows(room.windows)?;
+        let capacity = self.queue.capacity();
+        if capacity == 0 && room.windows > 0 {
+            return Err(Error::QueueFull { capacity });
+        }
         let begins = usize::from(ranks).saturating_mul(SCRATCH.saturating_add(row(ranks)));
         let bytes = room.bytes.saturating_add(begins);
         let bytes = bytes.checked_next_multiple_of(L::LINE).unwrap_or(bytes);
-        let more = if row(ranks) > 0 { ranks.into() } else { 0 };
-        let slots = Slots::Count(slots(ranks.into(), room.windows).saturating_add(more));
+        let slots = Slots::Count(slots(ranks, room.windows));
+        let is_spare = row(ranks) > 0;
         let words = self.arena.take(usize::from(ranks).saturating_mul(2))?;
+        let take_slots = || {
+            let slots = link.allocate_slots(slots)?;
+            let spare = if is_spare { self.add_spare() } else { Ok(()) };
+            spare.inspect_err(|_| link.withdraw(slots))?;
+            Ok(slots)
+        };
         let taken = link.allocate(bytes, Place::Symmetric).and_then(|share| {
-            let slots = link.allocate_slots(slots);
-            let slots = slots.inspect_err(|_| link.withdraw(share))?;
+            let slots = take_slots().inspect_err(|_| link.withdraw(share))?;
             Ok((share, slots))
         });
         let (share, slots) = taken.inspect_err(|_| self.arena.give_back(words))?;
@@ -237,6 +260,8 @@ impl<'w, L: Link> World<'w, L> {
             place,
             words,
             size: Cell::new(0),
+            before: Cell::new(self.spares.get().used),
+            is_spare,
             state: Cell::new(State::Ready),
         };
         self.windows.set(self.windows.get() | part.bits());
@@ -257,9 +282,14 @@ impl<'w, L: Link> World<'w, L> {
 }
 
 /// Slots of a part with `windows`, in a world of `ranks`.
-fn slots(ranks: u32, windows: u16) -> u32 {
-    let each = Slots::OfPairs.count(ranks as u16);
-    SLOTS.saturating_add(each.saturating_mul(windows.into()))
+fn slots(ranks: u16, windows: u16) -> u32 {
+    let all = slots_each(ranks).saturating_mul(windows.into());
+    SLOTS.saturating_add(all)
+}
+
+/// Slots for a window, or for what a part inside has beside its windows.
+fn slots_each(ranks: u16) -> u32 {
+    Slots::OfPairs.count(ranks).max(SLOTS)
 }
 
 /// The bits of `count` windows from `first` on.
@@ -330,6 +360,9 @@ impl<'w, L: Link> Part<'w, L> {
 
     fn discard(&self) {
         let Self { world, .. } = self;
+        if self.is_spare {
+            world.remove_spare();
+        }
         world.link().withdraw(self.slots);
         world.link().withdraw(self.share);
         world.arena.give_back(self.words);

@@ -7,17 +7,21 @@
 //! # Guarantee
 //! G1. All ranks that live on get the same part. A rank that is lost while they agree is in it on
 //!     all of them, or on none.
+//! G2. Once a rank has called for it, waits in other parts of the larger world end on each rank
+//!     that knows of a loss: its rank comes, too.
 //!
 //! # Memory per rank
-//! That of a part; for each rank of the larger world also a row of 32 bytes per 256 ranks, and a
-//! slot. A row has a bit per rank: set if the rank is in the part.
+//! That of a part; for each rank of the larger world also a row of 32 bytes per 256 ranks. A row
+//! has a bit per rank: set if the rank is in the part. All spares of a world share a slot per rank.
 //!
 //! # Steps
-//! The ranks speak one after the other, in the order of their numbers. A rank that speaks writes a
-//! row into the memory of each other rank, and signals. The row is the last one that it has heard;
-//! if it has heard none, the list of the ranks that it does not know to be gone. Each rank waits
-//! for the row of each earlier rank, unless that rank is gone; then it speaks; then it waits for
-//! the later ones.
+//! First each rank signals all others that it has called. Then the ranks speak one after the other,
+//! in the order of their numbers. A rank that speaks writes a row into the memory of each other
+//! rank, and signals again. The row is the last one that it has heard; if it has heard none, the
+//! list of the ranks that it does not know to be gone. Each rank waits for the row of each earlier
+//! rank, unless that rank is gone; then it speaks; then it waits for the later ones.
+//!
+//! The slot of a rank counts both signals, of all spares that are used one after the other.
 //!
 //! # Why G1 holds
 //! Let i be the first rank that lives on. All others that do hear its row, and have the same from
@@ -29,9 +33,9 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Link, Op, Rank, Refusal, Slot};
+use flagpost_link::{Link, Op, Rank, Refusal, Slot, Slots};
 
-use super::{Part, Room, SCRATCH, slots};
+use super::{Part, Room, SCRATCH};
 use crate::{Error, Missing, Timeout, Waiting, World};
 
 /// Bytes of a row are put in pieces of this size.
@@ -43,10 +47,42 @@ const PIECE: usize = 32;
 #[derive(Debug)]
 pub struct Spare<'w, L> {
     part: Part<'w, L>,
+    /// This rank has called.
+    has_begun: Cell<bool>,
+    /// How many ranks it has told that it has called, and then its row.
+    told: Cell<u32>,
     /// The rank that speaks next.
     speaker: Cell<u16>,
     /// This rank has heard a row, or speaks.
     knows: Cell<bool>,
+}
+
+/// The slots and counts that the spares of a world share.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Spares {
+    /// How many there are.
+    pub(super) count: u16,
+    /// A slot per rank, while there are any.
+    pub(super) slots: Slot,
+    /// How many have been used.
+    pub(super) used: u32,
+    /// How many of them before the slots were taken.
+    pub(super) before: u32,
+}
+
+impl Spares {
+    pub(crate) const NONE: Self = Self {
+        count: 0,
+        slots: Slot(0),
+        used: 0,
+        before: 0,
+    };
+
+    /// How often a rank has signalled when it calls for the spare that is used after `used` others.
+    fn calls(&self, used: u32) -> u32 {
+        let here = used.saturating_sub(self.before);
+        here.wrapping_mul(2).wrapping_add(1)
+    }
 }
 
 /// How many ranks have their bits in a piece.
@@ -95,9 +131,11 @@ impl<'w, L: Link> World<'w, L> {
     #[track_caller]
     pub fn spare(&'w self, room: Room) -> Result<Spare<'w, L>, Error> {
         called!(self);
-        let part = self.make_part(Ok(Some([0, 0])), room, row)?.wait()?;
+        let part = self.make_part(Ok(Some([0, 0])), room, row, 0)?.wait()?;
         Ok(Spare {
             part,
+            has_begun: Cell::new(false),
+            told: Cell::new(0),
             speaker: Cell::new(0),
             knows: Cell::new(false),
         })
@@ -106,21 +144,65 @@ impl<'w, L: Link> World<'w, L> {
     fn is_gone(&self, rank: Rank) -> bool {
         self.link().is_lost(rank) || self.link().gone(Some(rank)).is_some()
     }
+
+    /// One more spare: with the first one the slots of all.
+    pub(super) fn add_spare(&self) -> Result<(), Refusal> {
+        let mut spares = self.spares.get();
+        if spares.count == 0 {
+            let slots = Slots::Count(self.size().into());
+            spares.slots = self.link().allocate_slots(slots)?;
+            spares.before = spares.used;
+        }
+        spares.count = spares.count.saturating_add(1);
+        self.spares.set(spares);
+        Ok(())
+    }
+
+    pub(super) fn remove_spare(&self) {
+        let mut spares = self.spares.get();
+        spares.count = spares.count.saturating_sub(1);
+        if spares.count == 0 {
+            self.link().withdraw(spares.slots);
+        }
+        self.spares.set(spares);
+    }
+}
+
+impl<L: Link> Part<'_, L> {
+    /// True if a rank has called for a spare that is used later: see G2.
+    pub(super) fn is_revoked(&self) -> bool {
+        let (world, before) = (self.world, self.before.get());
+        let spares = world.spares.get();
+        let has_called = |rank| {
+            let slot = spares.slots.plus(usize::from(rank));
+            world.link().reached(slot, spares.calls(before)) == Ok(true)
+        };
+        spares.count > 0 && (spares.used > before || (0..world.size()).any(has_called))
+    }
 }
 
 impl<'w, L: Link> Spare<'w, L> {
     /// The part of the ranks that are left, in the order of their numbers. Collective over these:
-    /// each of them was told of a loss, by [`Error::PeerLost`]. All get the same part, once.
+    /// each of them was told of a loss, by [`Error::PeerLost`] or [`Error::Revoked`]. All get the
+    /// same part, once. From the first call on, waits in all other parts of the larger world end,
+    /// by `Revoked`.
     ///
     /// A rank that is lost meanwhile may be in the part. Then a wait of the part's world says so.
     ///
     /// # Errors
     /// [`Error::PeerLost`] naming this rank: the others take it for lost. [`Error::Timeout`] naming
-    /// a rank that has not called: call again to continue.
+    /// a rank that has not called: call again to continue. [`Error::Revoked`] if the larger world
+    /// is a part's itself, and a rank has called `survivors` of the world around that.
     #[track_caller]
     pub fn survivors(&self) -> Result<&Part<'w, L>, Error> {
         let world = self.part.world;
         called!(world);
+        if !self.has_begun.replace(true) {
+            let spares = world.spares.get();
+            let used = spares.used.saturating_add(1);
+            world.spares.set(Spares { used, ..spares });
+            self.part.before.set(used);
+        }
         world.surviving.set(true);
         let agreed = self.all_speak();
         world.surviving.set(false);
@@ -145,6 +227,7 @@ impl<'w, L: Link> Spare<'w, L> {
     /// All ranks speak, from where the last call stopped.
     fn all_speak(&self) -> Result<(), Error> {
         let world = self.part.world;
+        self.tell_all(0, |rank| self.signal(rank, self.calls()))?;
         let ranks = || (0..world.size()).map(Rank::new);
         while self.speaker.get() < world.size() {
             let speaker = Rank::new(self.speaker.get());
@@ -156,16 +239,40 @@ impl<'w, L: Link> Spare<'w, L> {
                         self.set(rank, !world.is_gone(rank));
                     }
                 }
-                ranks()
-                    .filter(|rank| *rank != speaker)
-                    .try_for_each(|rank| self.tell(rank))?;
+                self.tell_all(world.size(), |rank| self.tell(rank))?;
             }
             self.speaker.set(self.speaker.get().saturating_add(1));
         }
         Ok(())
     }
 
-    /// Tells `to` this rank's row, unless that is gone. All of it again, if a budget ran out.
+    /// Tells each other rank something, of which `before` ranks were told other things. Nobody is
+    /// told twice.
+    fn tell_all(&self, before: u16, tell: impl Fn(Rank) -> Result<(), Error>) -> Result<(), Error> {
+        let world = self.part.world;
+        let done = self.told.get().saturating_sub(before.into());
+        for rank in (0..world.size()).map(Rank::new).skip(done as usize) {
+            if rank != world.rank() {
+                tell(rank)?;
+            }
+            self.told.set(self.told.get().saturating_add(1));
+        }
+        Ok(())
+    }
+
+    /// How often a rank that has called has signalled.
+    fn calls(&self) -> u32 {
+        let used = self.part.before.get().saturating_sub(1);
+        self.part.world.spares.get().calls(used)
+    }
+
+    fn signal(&self, to: Rank, count: u32) -> Result<(), Error> {
+        let (link, slot) = (self.part.world.link(), self.slot(self.part.world.rank()));
+        self.ask(to, || link.signal(to, slot, count).map(Some))?;
+        Ok(())
+    }
+
+    /// Tells `to` this rank's row, unless that is gone. The row again, if a budget ran out.
     fn tell(&self, to: Rank) -> Result<(), Error> {
         let (link, me) = (self.part.world.link(), self.part.world.rank());
         let pieces = || {
@@ -186,14 +293,15 @@ impl<'w, L: Link> Spare<'w, L> {
         };
         order!("G1: a rank that is signalled reads the row": "part.survivors.row<signal",
             pieces()?,
-            self.ask(to, || link.signal(to, self.slot(me), 1).map(Some))?);
+            self.signal(to, self.calls().wrapping_add(1))?);
         Ok(())
     }
 
     /// Waits for the row of `from`, unless that is gone.
     fn hear(&self, from: Rank) -> Result<(), Error> {
         let (world, link) = (self.part.world, self.part.world.link());
-        let signalled = || Ok(link.reached(self.slot(from), 1)?.then_some(()));
+        let spoken = self.calls().wrapping_add(1);
+        let signalled = || Ok(link.reached(self.slot(from), spoken)?.then_some(()));
         let heard = point!(WAIT "G1: the rank has spoken":
             "part.survivors.wait", self.ask(from, signalled)?; else Some(()));
         if heard.is_none() {
@@ -259,10 +367,7 @@ impl<'w, L: Link> Spare<'w, L> {
     }
 
     fn slot(&self, of: Rank) -> Slot {
-        let Part { world, windows, .. } = self.part;
-        let first = slots(world.size().into(), windows);
-        let slot = first.saturating_add(of.get().into());
-        self.part.slots.plus(slot as usize)
+        self.part.world.spares.get().slots.plus(of.index())
     }
 
     fn mark(&self, rank: Rank) -> Option<&Cell<u32>> {

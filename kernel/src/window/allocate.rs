@@ -17,6 +17,7 @@ use crate::{
     collective::Call,
     epoch::{EpochSlots, Strategy},
     making::Ways,
+    making::offer,
 };
 
 impl<'w, L: Link> World<'w, L> {
@@ -247,16 +248,17 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// ranks that agree on it have the same keys.
     pub(super) fn offer(&self, element: usize, bytes: usize) -> u64 {
         let Self { core, sync, .. } = self;
-        let element = u32::try_from(element).unwrap_or(u32::MAX);
-        digest([
-            element,
+        let size = u32::try_from(element).unwrap_or(u32::MAX);
+        let same = digest([
+            size,
             bytes as u32,
             (bytes as u64).wrapping_shr(u32::BITS) as u32,
             core.own.key.get(),
             core.cells.get(),
             sync.offer(),
             core.model as u32,
-        ])
+        ]);
+        offer(element, bytes, same)
     }
 
     pub(super) const WAYS: Ways<Self> = Ways {
@@ -284,7 +286,8 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Dropping a window instead keeps its memory, and its place among the world's windows, taken.
     ///
     /// # Errors
-    /// [`Error::Exposed`] while a request of the window is started; [`Error::EpochOpen`] while this
+    /// [`Error::Exposed`] while a request of the window with a range is started, or if one was
+    /// dropped while it was; [`Error::EpochOpen`] while this
     /// rank holds a lock of it; [`Error::EpochAbandoned`]; [`Error::PeerLost`].
     /// [`Error::Unmatched`] if notifications of it have reached this rank that no request has
     /// matched (all that were sent before the barrier are seen): match them with requests of this
@@ -344,7 +347,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Waits until nobody uses the window any more.
     pub(super) fn leave(&self) -> Result<(), Error> {
         let core = &self.core;
-        if core.requested.all().any(|open| !open.is_empty()) {
+        if core.requested.all().any(|open| !open.lines.is_empty()) {
             return Err(Error::Exposed);
         }
         if core.passive.any() {

@@ -9,7 +9,7 @@ use flagpost_link::{Key, Link, Rank};
 use super::{Kind, counters::Counters, passive::Passive};
 use crate::{
     Error, Model, World,
-    immediate::{Notification, Tag},
+    immediate::{Filter, Notification, Tag},
 };
 
 /// Words of a window that many ranks change: where they lie, from `Core::cells` on. 8 bytes each,
@@ -326,7 +326,7 @@ impl<'w, L: Link> Core<'w, L> {
         self.model == Model::Separate
             && epoch
                 .into_iter()
-                .chain(self.requested.all())
+                .chain(self.requested.all().map(|closed| closed.lines))
                 .any(|open| open.meets(lines))
     }
 }
@@ -402,6 +402,21 @@ impl Lines {
 /// How many started requests with lines a window takes.
 const REQUESTS: usize = 32;
 
+/// A started request: its lines, and the notifications that it matches.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Closed {
+    pub(crate) lines: Lines,
+    pub(crate) filter: Filter,
+}
+
+impl Closed {
+    const FREE: Self = Self {
+        lines: Lines::NONE,
+        filter: Filter::NONE,
+    };
+}
+
 /// Lines of started requests. Most programs have one: it takes the first place, which is looked at
 /// without a look at how many there are. Both are in one line, or in two that are neighbours.
 #[derive(Debug)]
@@ -409,55 +424,64 @@ const REQUESTS: usize = 32;
 pub(crate) struct Requested {
     /// No place from this one on is taken, but the first one may be.
     used: Cell<u8>,
-    /// [`Lines::NONE`] is a free place.
-    places: [Cell<Lines>; REQUESTS],
+    places: [Cell<Closed>; REQUESTS],
 }
 
 impl Requested {
     pub(super) const fn none() -> Self {
         Self {
             used: Cell::new(0),
-            places: [const { Cell::new(Lines::NONE) }; REQUESTS],
+            places: [const { Cell::new(Closed::FREE) }; REQUESTS],
         }
     }
 
     /// All places that may be taken.
-    pub(super) fn all(&self) -> impl Iterator<Item = Lines> {
+    pub(super) fn all(&self) -> impl Iterator<Item = Closed> {
         let used = usize::from(self.used.get().max(1));
         self.places.iter().take(used).map(Cell::get)
     }
 
-    /// A place for a request with `lines`; none if there are no lines.
-    pub(crate) fn room_for(&self, lines: Lines) -> Result<Option<&Cell<Lines>>, Error> {
+    /// A place for a request; none if it has no lines.
+    ///
+    /// # Errors
+    /// [`Error::RequestsOverlap`] if one with lines matches notifications that it would match.
+    pub(crate) fn room_for(
+        &self,
+        Closed { lines, filter }: Closed,
+        tag_bits: u32,
+    ) -> Result<Option<&Cell<Closed>>, Error> {
+        if self.all().any(|one| one.filter.meets(filter, tag_bits)) {
+            return Err(Error::RequestsOverlap);
+        }
         if lines.is_empty() {
             return Ok(None);
         }
         let max = REQUESTS as u8;
         let mut places = (1..=max).zip(&self.places);
-        let free = places.find(|(_, place)| place.get().is_empty());
+        let free = places.find(|(_, place)| place.get().lines.is_empty());
         let (number, place) = free.ok_or(Error::TooManyRequests { max })?;
         self.used.set(self.used.get().max(number));
         Ok(Some(place))
     }
 
-    /// The first place, if it is free.
+    /// The first place, if no place is taken.
     #[inline]
-    pub(crate) fn first_room(&self) -> Option<&Cell<Lines>> {
+    pub(crate) fn first_room(&self) -> Option<&Cell<Closed>> {
         let [first, ..] = &self.places;
-        (first.get().end == 0).then_some(first)
+        (first.get().lines.end == 0 && self.used.get() <= 1).then_some(first)
     }
 
-    /// A started request with `lines` has ended: this rank's stores there are allowed again. Of
-    /// equal ones, any ends.
-    pub(crate) fn close(&self, lines: Lines) {
-        if lines.is_empty() {
+    /// A started request has ended: this rank's stores there are allowed again. Of equal ones, any
+    /// ends.
+    pub(crate) fn close(&self, closed: Closed) {
+        if closed.lines.is_empty() {
             return;
         }
-        if let Some(place) = self.places.iter().find(|place| place.get() == lines) {
-            place.set(Lines::NONE);
+        if let Some(place) = self.places.iter().find(|place| place.get() == closed) {
+            place.set(Closed::FREE);
         }
         let taken = (1..=self.used.get()).zip(&self.places);
-        let taken = taken.filter(|(_, place)| !place.get().is_empty());
+        let taken = taken.filter(|(_, place)| !place.get().lines.is_empty());
         self.used.set(taken.last().map_or(0, |(number, _)| number));
     }
 
@@ -465,14 +489,15 @@ impl Requested {
     #[inline]
     pub(crate) fn close_first(&self) {
         let [first, ..] = &self.places;
-        first.set(Lines::NONE);
+        first.set(Closed::FREE);
     }
 
-    /// True if lines have the first place, or are none while that is free.
+    /// True if a request has the first place, or no lines while that is free.
     #[inline]
-    pub(crate) fn has_first(&self, lines: Lines) -> bool {
+    pub(crate) fn has_first(&self, lines: Lines, filter: impl FnOnce() -> Filter) -> bool {
         let [first, ..] = &self.places;
-        first.get() == lines
+        let first = first.get();
+        first.lines == lines && (self.used.get() <= 1 || first.filter == filter())
     }
 }
 
@@ -484,10 +509,14 @@ mod tests {
 
     use super::*;
 
-    fn lines(nth: usize) -> Lines {
+    /// Of a request for a word.
+    fn nth(nth: usize) -> Closed {
         let start = nth.saturating_mul(2) as u32;
         let end = start.saturating_add(1);
-        Lines { start, end }
+        Closed {
+            lines: Lines { start, end },
+            ..Closed::FREE
+        }
     }
 
     /// Lines are closed while their requests are started, those of 32 at the most; one more is
@@ -496,13 +525,13 @@ mod tests {
     fn lines_of_started_requests_are_closed() {
         let requested = Requested::none();
         let mut open: Vec<usize> = Vec::new();
-        let start = |nth: usize| {
+        let start = |next: usize| {
             let place = match requested.first_room() {
                 // As the fast path does.
-                Some(first) if nth.is_multiple_of(2) => first,
-                _ => requested.room_for(lines(nth))?.expect("it has lines"),
+                Some(first) if next.is_multiple_of(2) => first,
+                _ => requested.room_for(nth(next), 0)?.expect("it has lines"),
             };
-            place.set(lines(nth));
+            place.set(nth(next));
             Ok(())
         };
         let max = REQUESTS as u8;
@@ -519,29 +548,30 @@ mod tests {
                 assert_eq!(start(next), full);
                 assert_eq!(start(next + 1), full);
             }
-            assert!(matches!(requested.room_for(Lines::NONE), Ok(None)));
+            assert!(matches!(requested.room_for(Closed::FREE, 0), Ok(None)));
             let ended = [1, 2, REQUESTS / 2, REQUESTS][lap % 4];
             for _ in 0..ended {
                 let gone = open.remove([0, open.len() - 1, lap % open.len()][lap % 3]);
-                if requested.has_first(lines(gone)) && lap % 2 == 0 {
+                if requested.has_first(nth(gone).lines, || Filter::NONE) && lap % 2 == 0 {
                     requested.close_first();
                 } else {
-                    requested.close(lines(gone));
+                    requested.close(nth(gone));
                 }
                 check(&requested, &open);
             }
             // One that has none closes none.
-            requested.close(Lines::NONE);
+            requested.close(Closed::FREE);
             check(&requested, &open);
         }
     }
 
     fn check(requested: &Requested, open: &[usize]) {
-        for nth in open {
-            let closed = requested.all().any(|closed| closed.meets(lines(*nth)));
-            assert!(closed, "{nth} of {open:?}");
+        for one in open {
+            let lines = nth(*one).lines;
+            let closed = requested.all().any(|closed| closed.lines.meets(lines));
+            assert!(closed, "{one} of {open:?}");
         }
-        let closed = requested.all().filter(|lines| !lines.is_empty());
+        let closed = requested.all().filter(|closed| !closed.lines.is_empty());
         assert_eq!(closed.count(), open.len());
     }
 }

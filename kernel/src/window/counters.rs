@@ -18,7 +18,8 @@ const ROW: usize = 2;
 /// A window's counters as a rank knows them.
 #[derive(Debug)]
 pub(crate) struct Counters<'w> {
-    /// A [`ROW`] per rank; empty as long as nobody has any.
+    /// A [`ROW`] per rank; then, per counter of this rank, the largest number that a request for
+    /// it has reached since it was changed last. Empty as long as nobody has any.
     pub(crate) table: &'w [Cell<u32>],
     /// A new set that not all ranks have answered yet.
     pub(crate) coming: Option<Coming<'w>>,
@@ -112,19 +113,23 @@ impl<'w, L: Link> World<'w, L> {
             .ok_or(Error::MemoryFull {
                 missing_bytes: usize::MAX,
             })?;
-        let ranks = usize::from(self.size());
-        let table = self.arena.take(ranks.saturating_mul(ROW))?;
         let key = match count {
             0 => Key::new(0),
-            _ => match self.link().allocate(bytes, Place::Own) {
-                Ok(key) => key,
-                Err(refusal) => {
-                    self.arena.give_back(table);
-                    return Err(refusal.into());
-                }
-            },
+            _ => self.link().allocate(bytes, Place::Own)?,
         };
+        let words = self.reached_at(count);
+        let table = self.arena.take(words).inspect_err(|_| {
+            if count > 0 {
+                self.link().withdraw(key);
+            }
+        })?;
         Ok(Taken { table, key, count })
+    }
+
+    /// Where a table has the number that requests for counter `index` have reached.
+    fn reached_at(&self, index: u32) -> usize {
+        let rows = usize::from(self.size()).saturating_mul(ROW);
+        rows.saturating_add(index as usize)
     }
 
     pub(crate) fn give_counters_back(&self, Taken { table, key, count }: Taken<'_>) {
@@ -151,7 +156,7 @@ impl<'w, L: Link> World<'w, L> {
     }
 }
 
-impl<L: Link> Core<'_, L> {
+impl<'w, L: Link> Core<'w, L> {
     /// Where counter `index` of `rank`'s lies.
     pub(crate) fn counter(&self, rank: Rank, index: u32) -> Result<(Key, usize), Error> {
         self.world.check_rank(rank)?;
@@ -160,6 +165,11 @@ impl<L: Link> Core<'_, L> {
             return Err(Error::NoSuchCounter { rank, index, count });
         }
         Ok((key, (index as usize).saturating_mul(CELL)))
+    }
+
+    /// The number that requests for a counter of this rank have reached since its last change.
+    pub(crate) fn reached(&self, index: u32) -> Option<&'w Cell<u32>> {
+        self.counters.table.get(self.world.reached_at(index))
     }
 
     /// Where a counter of this rank lies.
@@ -176,7 +186,11 @@ impl<L: Link> Core<'_, L> {
         if let Some((offset, amo)) = counters.begun.get().filter(|begun| *begun != wanted) {
             self.go_on_with(key, offset, amo)?;
         }
-        self.go_on_with(key, offset, amo)
+        let old = self.go_on_with(key, offset, amo)?;
+        if let Some(reached) = self.reached(index) {
+            reached.set(0);
+        }
+        Ok(old)
     }
 
     fn go_on_with(&self, key: Key, offset: usize, amo: Amo) -> Result<L::Word, Error> {

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     Error, Making, World,
     epoch::{EpochSlots, Strategy},
-    making::{halves, same_of},
+    making::{self, halves, same_of},
 };
 
 impl<'w, L: Link> World<'w, L> {
@@ -40,8 +40,8 @@ impl<'w, L: Link> World<'w, L> {
     /// with less than Omega(p).) Waits for all ranks: an allgather.
     ///
     /// # Errors
-    /// On all ranks together: [`Error::OutOfRange`] (in bytes; also of the unit),
-    /// [`Error::BadBase`], [`Error::UnitZero`], [`Error::MemoryInUse`], [`Error::MemoryFull`],
+    /// On all ranks together: [`Error::OutOfRange`] (in bytes),
+    /// [`Error::BadBase`], [`Error::BadUnit`], [`Error::MemoryInUse`], [`Error::MemoryFull`],
     /// [`Error::ArenaFull`], [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause
     /// is, [`Error::Asymmetric`] naming such a rank elsewhere. [`Error::PeerLost`].
     /// [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no window.
@@ -74,7 +74,7 @@ impl<'w, L: Link> World<'w, L> {
     ///
     /// # Errors
     /// On all ranks together: [`Error::OutOfRange`] (in bytes), [`Error::BadBase`],
-    /// [`Error::UnitZero`], [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`],
+    /// [`Error::BadUnit`], [`Error::MemoryInUse`], [`Error::MemoryFull`], [`Error::ArenaFull`],
     /// [`Error::TooManyPieces`], [`Error::TooManyWindows`] where the cause is,
     /// [`Error::Asymmetric`] naming the first such rank elsewhere. [`Error::PeerLost`].
     /// [`Error::CollectiveUnfinished`]: nothing was taken, and the memory is in no window.
@@ -117,7 +117,7 @@ impl<'w, L: Link> World<'w, L> {
             let element = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
             let (offer, cells) = (sync.offer(), core.cells.get());
             let same = digest([core.model as u32, core.id.into(), element, offer, cells]);
-            let [low, high] = same_of(same);
+            let [low, high] = same_of(making::offer(size_of::<T>(), 0, same));
             let [bytes, more] = halves(bytes as u64);
             let lines = base.checked_div(L::LINE).unwrap_or(0) as u32;
             [low, high, key.get(), unit, lines, bytes, more, 0]
@@ -138,14 +138,8 @@ impl<'w, L: Link> World<'w, L> {
     ) -> Result<Window<'w, T, L, S>, Error> {
         let id = self.unused_window()?;
         let (claimed, whole) = memory.part(self)?;
-        if unit == 0 {
-            return Err(Error::UnitZero);
-        }
-        let Ok(unit) = u32::try_from(unit) else {
-            return Err(Error::OutOfRange {
-                end: unit as u64,
-                len: u32::MAX.into(),
-            });
+        let Some(unit) = u32::try_from(unit).ok().filter(|unit| *unit > 0) else {
+            return Err(Error::BadUnit { unit: unit as u64 });
         };
         let Some(count) = range.end.checked_sub(range.start) else {
             return Err(Error::OutOfRange {

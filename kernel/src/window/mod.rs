@@ -66,7 +66,7 @@ use flagpost_link::{Link, Rank};
 
 use crate::{Error, World, epoch::EpochSlots};
 
-pub(crate) use self::core::{Core, Lines, Piece, Pieces, cell};
+pub(crate) use self::core::{Closed, Core, Lines, Piece, Pieces, cell};
 pub(crate) use allocate::{bit, digest};
 pub use dynamic::{Attached, Displacement, DynamicOptions, DynamicWindow, Validation};
 pub use local::Local;

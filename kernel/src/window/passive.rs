@@ -170,7 +170,10 @@ impl Passive {
     fn add_beside(&self, target: Rank, queued: bool) -> Result<(), Error> {
         let mut targets = self.targets.iter();
         let twice = targets.any(|place| place.get() == Some(target));
-        if twice || self.waiting.get() || queued && self.queued.get() {
+        if twice {
+            return Err(Error::LockedTwice(target));
+        }
+        if self.waiting.get() || queued && self.queued.get() {
             return Err(Error::EpochOpen);
         }
         let max = LOCKS as u8;

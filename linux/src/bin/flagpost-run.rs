@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::Parser;
 use clap::error::ErrorKind;
 use flagpost_linux::choice::{ADDRESS, HELPER, MEMORY, MODE, PROVIDER, job_variable, pause, size};
+use flagpost_linux::inherited::{is_ignored, unblock_signals};
 use flagpost_linux::{Bind, Choice, DEFAULT_MEMORY, Ended, Hosts, MODES, Shape, fabric, launch};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
@@ -59,8 +60,8 @@ struct Arguments {
     #[arg(long, value_name = "ADDRESS")]
     address: Option<IpAddr>,
     /// Hosts on which the ranks of a network run: a,b divides the ranks evenly, in blocks; a:2,b:3
-    /// says how many each has; an IPv6 address is written `[::1]:2` then. Takes --address [default:
-    /// this host]
+    /// says how many each has; an IPv6 address is written `[::1]:2` then. Takes --address, unless
+    /// all are this host [default: this host]
     #[arg(long, value_name = "LIST")]
     hosts: Option<String>,
     /// What starts a program on another host: it is run as COMMAND HOST /bin/sh, and reads what to
@@ -120,21 +121,12 @@ fn start(arguments: Arguments) -> Result<ExitCode, String> {
     let hosts = hosts.transpose().map_err(|why| format!("--hosts: {why}"))?;
     let hosts = hosts.filter(|hosts| !hosts.are_here());
     let is_network = choice.is_network(hosts.is_none());
-    let options = [
-        arguments.provider.is_some(),
-        arguments.address.is_some(),
-        arguments.helper.is_some(),
-    ];
-    if !is_network && hosts.is_none() && options.contains(&true) {
-        let why = match (arguments.hosts, choice) {
-            (Some(list), Choice::Auto) => {
-                format!(": --hosts {list} names this host only, so that ranks share memory")
-            }
-            _ => String::new(),
-        };
-        return Err(format!(
-            "--provider, --address and --helper are for --link fabric{why}"
-        ));
+    let of_a_network =
+        arguments.provider.is_some() || arguments.address.is_some() || arguments.helper.is_some();
+    // One line may serve for a list of hosts and for this host.
+    let may_be = hosts.is_some() || arguments.hosts.is_some() && choice == Choice::Auto;
+    if of_a_network && !is_network && !may_be {
+        return Err("--provider, --address and --helper are for --link fabric".to_owned());
     }
     // What the job has no use for may be in the environment all the same.
     let of_network = |name: &'static str| (name, job_variable(name).1.filter(|_| is_network));
@@ -191,14 +183,14 @@ fn start(arguments: Arguments) -> Result<ExitCode, String> {
     };
     // Without them what is typed at the terminal ends the launcher, and the ranks with it.
     let signals = signals().ok();
-    let mut first: Option<Ended> = None;
+    let (mut first, mut followers): (Option<Ended>, _) = (None, launch::Followers::default());
     let mut command = |_| {
         let mut command = Command::new(program);
         command.args(rest);
         command
     };
     let mut seen = |ended: &Ended| {
-        if ended.is_well() {
+        if ended.is_well() || first.is_some() && followers.keep(ended) {
             return;
         }
         let by_us = if ended.killed {
@@ -242,6 +234,9 @@ fn start(arguments: Arguments) -> Result<ExitCode, String> {
         };
         launch::launch_with(&job, &mut command, &mut seen, signals)
     };
+    for line in followers.lines() {
+        say(&format!("flagpost-run: {line}\n"));
+    }
     match (launched, first) {
         (Ok(_), None) => Ok(ExitCode::SUCCESS),
         (Ok(_), Some(ended)) => Ok(ExitCode::from(ended.code())),
@@ -250,15 +245,15 @@ fn start(arguments: Arguments) -> Result<ExitCode, String> {
 }
 
 /// Where the numbers of signals that come to this process can be read from now on: all that a
-/// person or a batch system sends, but those that this process was started to ignore.
+/// person or a batch system sends, but those that this process was started to ignore. None stays
+/// blocked.
 fn signals() -> std::io::Result<UnixStream> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let ignored = ignored(&status);
     let all = [
         SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT,
     ];
-    let wanted = { all.iter() }.filter(|signal| ignored >> (**signal - 1) & 1 == 0);
+    let wanted = { all.iter() }.filter(|signal| !is_ignored(**signal));
     let mut signals = Signals::new(wanted)?;
+    unblock_signals();
     let (ours, mut theirs) = UnixStream::pair()?;
     std::thread::Builder::new().spawn(move || {
         for signal in signals.forever() {
@@ -269,13 +264,6 @@ fn signals() -> std::io::Result<UnixStream> {
         }
     })?;
     Ok(ours)
-}
-
-/// The signals that are ignored, in the `status` of a process: bit n - 1 for signal n.
-fn ignored(status: &str) -> u64 {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
 }
 
 /// Tells it on standard error. That nobody reads it is no failure.
@@ -306,19 +294,4 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.strip_prefix("error: ").unwrap_or(&line);
     wrong(&format!("{line} (see flagpost-run --help)"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ignored_signals_are_read() {
-        let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001003\nSigCgt:\tff\n";
-        assert_eq!(
-            ignored(status),
-            1 << 12 | 1 << (SIGINT - 1) | 1 << (SIGHUP - 1)
-        );
-        assert_eq!(ignored(""), 0);
-    }
 }

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use flagpost_hal_linux::segment::{self, Segment};
 use flagpost_hal_linux::{Coherent, Linux, Mode, Noticed, Shape};
 
+use crate::inherited::may_open_its_files;
 use crate::named;
 
 mod words;
@@ -208,6 +209,7 @@ impl Job {
                 (memory, Noticed::Elsewhere)
             }
             Place::Named(name) => {
+                may_open_its_files().map_err(JoinError)?;
                 let name = format!("{name}-{}", namespace());
                 let memory = named::join(&name, spec.shape, spec.rank).map_err(failed)?;
                 (memory, Noticed::ByRanks)

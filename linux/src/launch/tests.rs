@@ -1,6 +1,7 @@
 //! Calls that are forbidden, and ranks that die, as the launcher sees them.
 
 use std::cell::RefCell;
+use std::io::Read as _;
 use std::process::ExitStatus;
 
 use super::*;
@@ -103,6 +104,10 @@ impl Register for Three {
         self.0.borrow_mut().push(rank);
     }
 
+    fn first_lost(&self) -> Option<u16> {
+        self.0.borrow().first().copied()
+    }
+
     fn ask(&self) {}
 
     fn has_answered(&self, _: u16) -> bool {
@@ -114,18 +119,7 @@ impl Register for Three {
 #[test]
 fn a_second_death_gives_the_others_no_more_time() {
     let register = Three(RefCell::default());
-    let mut watch = Watch {
-        register: &register,
-        processes: Vec::new(),
-        keeper: Keeper::start(None),
-        signals: None,
-        seen: &mut |_| (),
-        ended: Vec::new(),
-        strangers: Vec::new(),
-        starved: 0,
-        grace: GRACE,
-        deadline: None,
-    };
+    let mut watch = watch(&register, Keeper::start(None));
     let mut deadlines = Vec::new();
     for (rank, status, unfinished) in [(0, 0, false), (1, 9, true), (2, 9, true)] {
         let (told, status) = (Instant::now(), ExitStatus::from_raw(status));
@@ -144,4 +138,47 @@ fn a_second_death_gives_the_others_no_more_time() {
     assert!(deadlines[0].is_none() && deadlines[1].is_some());
     assert_eq!(deadlines[1], deadlines[2]);
     assert_eq!(*register.0.borrow(), [1, 2]);
+}
+
+/// Its number may be another process's from then on.
+#[test]
+fn the_keeper_forgets_a_rank_that_has_ended() {
+    let (keeper, mut heard) = Keeper::heard();
+    let register = Three(RefCell::default());
+    let child = Command::new("true").spawn().expect("it runs");
+    let group = Group::new(child, false);
+    let forgotten = format!("- {}\n", group.number());
+    let process = Process {
+        rank: 0,
+        group,
+        killed: false,
+    };
+    let mut watch = Watch {
+        processes: vec![process],
+        ..watch(&register, keeper)
+    };
+    while !watch.processes.is_empty() {
+        watch.reap().expect("it is mine");
+    }
+    drop(watch);
+    let mut told = String::new();
+    heard.read_to_string(&mut told).expect("text");
+    assert_eq!(told, forgotten + ".\n");
+}
+
+/// Over ranks that are not there yet.
+fn watch<'a>(register: &'a Three, keeper: Keeper) -> Watch<'a> {
+    Watch {
+        register,
+        processes: Vec::new(),
+        keeper,
+        signals: None,
+        seen: Box::leak(Box::new(|_: &Ended| ())),
+        ended: Vec::new(),
+        strangers: Vec::new(),
+        followers: Vec::new(),
+        starved: 0,
+        grace: GRACE,
+        deadline: None,
+    }
 }

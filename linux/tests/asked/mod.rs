@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use flagpost::{Error, Link, Rank, Tag, World};
+use flagpost_common::{heeding, patience};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::limit;
@@ -13,8 +14,8 @@ use super::limit;
 /// How many ranks such a job has.
 pub(crate) const RANKS: u16 = 4;
 
-/// What happens at the latest after this long, beside whatever else the machine does.
-const LIMIT: Duration = Duration::from_secs(60);
+/// What happens at the latest after this long, on a machine at rest: see [`patience`].
+const LIMIT: Duration = Duration::from_secs(15);
 
 /// The lines at which ranks 0 and 1 wait below.
 const REQUEST: u32 = line!() + 14;
@@ -35,7 +36,7 @@ pub(crate) fn stands_still<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
         // Rank 0 makes no such call.
         1 => world.broadcast(Rank::new(0), &mut [7_u32; 2]),
         2 => loop {
-            std::thread::sleep(LIMIT);
+            std::thread::sleep(Duration::from_secs(600));
         },
         _ => Ok(()),
     }
@@ -61,6 +62,46 @@ pub(crate) fn is_told_where(launcher: &mut Command) {
     assert_eq!(output.status.code(), Some(1), "{told}");
 }
 
+/// One rank fails after the others have begun to wait, and they fail for want of it.
+pub(crate) fn one_fails<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
+    let me = world.rank();
+    let failing = Rank::new(3);
+    let window = world.allocate::<u32>(1)?;
+    let mut all = window.expect(0..1, Tag(1))?.times(world.size() - 1)?;
+    if me == failing {
+        all.start()?;
+    }
+    world.barrier()?;
+    if me != failing {
+        window.put_notify(failing, 0, &[1], Tag(1))?;
+        return world.barrier();
+    }
+    all.wait()?;
+    Err(Error::CountZero)
+}
+
+/// Runs the job of eight of which [one fails](one_fails): three lines say so.
+pub(crate) fn the_cause_comes_first(launcher: &mut Command) {
+    let output = limit::output(launcher);
+    let told = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = told.lines().collect();
+    let [why, cause, after] = lines[..] else {
+        panic!("{told}")
+    };
+    let expected = format!("rank 3: {} (call at ", Error::CountZero);
+    assert!(why.starts_with(&expected), "{told}");
+    assert!(
+        cause.starts_with("flagpost-run: rank 3 (process "),
+        "{told}"
+    );
+    assert!(cause.ends_with(") ended with status 1"), "{told}");
+    assert_eq!(
+        after,
+        "flagpost-run: after that 7 ranks ended with status 1: 0-2, 4-7"
+    );
+    assert_eq!(output.status.code(), Some(1), "{told}");
+}
+
 /// What is told of a job that [stands still](stands_still).
 fn expected() -> [String; 4] {
     let file = file!();
@@ -75,9 +116,14 @@ fn expected() -> [String; 4] {
     ]
 }
 
-/// Asks a job that [stands still](stands_still), which `launcher` starts, by SIGUSR1, and then ends
+/// Asks a job that [stands still](stands_still), which `command` starts, by SIGUSR1, and then ends
 /// it by SIGINT, which asks, too.
-pub(crate) fn is_asked(launcher: &mut Command) {
+pub(crate) fn is_asked(command: &Command) {
+    let mut launcher = heeding(command.get_program());
+    launcher.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        launcher.env(name, value.unwrap_or_default());
+    }
     let mut launcher = { launcher.stdout(Stdio::piped()).stderr(Stdio::piped()) }
         .spawn()
         .expect("it runs");
@@ -85,7 +131,7 @@ pub(crate) fn is_asked(launcher: &mut Command) {
     send_lines(launcher.stdout.take(), sender.clone());
     send_lines(launcher.stderr.take(), sender);
     let mut stands = false;
-    while let (false, Ok(line)) = (stands, lines.recv_timeout(LIMIT)) {
+    while let (false, Ok(line)) = (stands, lines.recv_timeout(patience(LIMIT))) {
         stands = line.ends_with(STANDS);
     }
     if !stands {
@@ -93,7 +139,7 @@ pub(crate) fn is_asked(launcher: &mut Command) {
         panic!("the ranks do not come");
     }
     let mut heard = Vec::new();
-    let end = Instant::now() + LIMIT;
+    let end = Instant::now() + patience(LIMIT);
     let mut questions = 0;
     // Ranks may still be on their way to where they stand.
     loop {
@@ -116,12 +162,12 @@ pub(crate) fn is_asked(launcher: &mut Command) {
     heard = Vec::new();
     send(&launcher, Signal::INT);
     loop {
-        match lines.recv_timeout(LIMIT) {
+        match lines.recv_timeout(patience(LIMIT)) {
             Ok(line) => heard.push(line),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
                 let _ = launcher.kill();
-                panic!("it does not end (is SIGINT ignored here?): {heard:#?}");
+                panic!("it does not end: {heard:#?}");
             }
         }
     }

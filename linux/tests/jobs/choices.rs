@@ -35,6 +35,16 @@ fn options_win_over_variables_and_these_over_defaults() {
         ),
         (&all, &fabric, "fabric 1048576 x 7 127.0.0.2:"),
         (&[], &fabric, "fabric 16777216 tcp 0 127.0.0.1:"),
+        // The same line as for several hosts: this one needs no network.
+        (
+            &[],
+            &[
+                &["--hosts", "LOCALHOST", "--address", "127.0.0.1"][..],
+                &["--provider", "tcp", "--helper", "8"],
+            ]
+            .concat(),
+            "coherent 16777216",
+        ),
         (
             &all,
             &[

@@ -39,6 +39,7 @@ fn rank() {
             _ => world.barrier(),
         }),
         "fails" => flagpost_linux::run(asked::fails),
+        "one" => flagpost_linux::run(asked::one_fails),
         "deaths" => deaths::rank(rest),
         "forks" => forks::rank(rest),
         "lost" => flagpost_linux::run(lost::two_die),
@@ -148,7 +149,7 @@ fn ended(outputs: &[Output]) -> Ended {
 
 #[test]
 fn ranks_say_what_they_wait_for() {
-    asked::is_asked(&mut job_of(asked::RANKS, "asked"));
+    asked::is_asked(&job_of(asked::RANKS, "asked"));
 }
 
 #[test]
@@ -161,19 +162,22 @@ fn all_lost_ranks_are_named() {
     lost::are_named(&outputs.collect::<Vec<_>>()[0]);
 }
 
-/// Rank 0 waits for what rank 1 never sends.
+/// Rank 0 waits for what rank 1 never sends. The first to find that out tells.
 #[test]
 fn other_collective_calls_are_told_apart() {
     let ended = job(Launcher::Ours, 2, "order");
-    let told = ended.err.lines().find(|line| line.starts_with("rank 0: "));
-    let told = told.unwrap_or_else(|| panic!("it is not told: {ended:?}"));
-    assert!(
-        told.starts_with("rank 0: rank 1 called differently, or failed"),
-        "{told}"
-    );
+    let told = |one, other| format!("rank {one}: rank {other} makes another collective call (call");
+    let is_told = |line: &str| line.starts_with(&told(0, 1)) || line.starts_with(&told(1, 0));
+    assert!(ended.err.lines().any(is_told), "{ended:?}");
+    assert_eq!(ended.codes, [1], "{ended:?}");
 }
 
 #[test]
 fn the_call_that_failed_is_named() {
     asked::is_told_where(&mut job_of(1, "fails"));
+}
+
+#[test]
+fn the_cause_comes_first() {
+    asked::the_cause_comes_first(&mut job_of(8, "one"));
 }

@@ -65,7 +65,7 @@ fn a_full_file_system_is_told() {
     let Some(small) = in_small("1536K", &script) else {
         return;
     };
-    let told = "no memory in /dev/shm: 2 ranks with 1048576 bytes of memory each need 2105344 \
+    let told = "no memory in /dev/shm: 2 ranks with 1048576 bytes of memory each need 2138112 \
                 bytes, and 1572864 are free: ask for less\n";
     assert_eq!(small.codes, [2], "{small:?}");
     assert!(small.err.ends_with(told), "{small:?}");
@@ -89,7 +89,7 @@ fn a_full_dev_shm_is_told() {
     };
     let (no_room, lost) = (
         "error: cannot join the job: no memory in /dev/shm: 2 ranks with 1048576 bytes of memory \
-         each need 2105344 bytes, and ",
+         each need 2138112 bytes, and ",
         " does not answer any more",
     );
     let lines = |what: &str| small.err.lines().filter(|line| line.contains(what)).count();
@@ -125,11 +125,11 @@ fn limits_of_processes_are_told() {
     for (script, told) in [
         (
             format!("ulimit -f 100; exec {launcher} -n 2 --mem 1M true"),
-            "need 2105344 bytes, and files may have 102400 (ulimit -f): ask for less",
+            "need 2138112 bytes, and files may have 102400 (ulimit -f): ask for less",
         ),
         (
             format!("ulimit -v 1500000; exec {launcher} -n 2 --mem 1G true"),
-            "need 2147491840 bytes, and they cannot be mapped (",
+            "need 2147524608 bytes, and they cannot be mapped (",
         ),
         (
             format!("exec {launcher} -n 1 --mem 1G sh -c \"ulimit -v 900000; exec {words}\""),

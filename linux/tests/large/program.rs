@@ -14,6 +14,15 @@ const TOUCHED: u64 = 256 << 20;
 pub(crate) fn large<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
+    // Of whole pages and a few bytes, in a place that was in use: all are zeros.
+    for _ in 0..2 {
+        let odd = world.allocate::<u8>((1 << 20) + 100)?;
+        let mut bytes = vec![1; odd.len()];
+        odd.local().copy_out(0, &mut bytes)?;
+        assert_eq!(bytes.iter().position(|byte| *byte != 0), None);
+        odd.local().copy_in(0, &vec![7; odd.len()])?;
+        odd.free()?;
+    }
     let large = world.allocate::<u64>(LEN)?;
     let small = world.allocate::<u64>(8)?;
     let value = |of: flagpost::Rank, at: usize| at as u64 + (u64::from(of.get()) << 40);

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader, Read};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Far longer than anything takes on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+/// Longer than anything takes on a machine at rest: see [`patience`].
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// The lines of `out`, each for [`Receiver::recv_timeout`].
 pub(crate) fn lines_of(out: impl Read + Send + 'static) -> Receiver<String> {

@@ -6,10 +6,11 @@ use std::process::{ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
+use flagpost_common::patience;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Far longer than anything takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+/// Longer than anything takes on a machine at rest: see [`patience`].
+const LIMIT: Duration = Duration::from_secs(30);
 /// How long what is killed may take to end.
 const AFTER: Duration = Duration::from_secs(10);
 
@@ -49,7 +50,8 @@ impl Started {
     /// If that does not come within the limit.
     pub(crate) fn output(mut self) -> Output {
         drop(self.stdin.take());
-        if let Ok(output) = self.ended.recv_timeout(LIMIT) {
+        let limit = patience(LIMIT);
+        if let Ok(output) = self.ended.recv_timeout(limit) {
             let output = output.expect("it ends");
             for text in [&output.stdout, &output.stderr] {
                 let text = String::from_utf8_lossy(text);
@@ -59,7 +61,7 @@ impl Started {
         }
         kill_family(self.pid);
         let said = self.ended.recv_timeout(AFTER);
-        panic!("no end in sight after {LIMIT:?}: {}: {said:?}", self.words);
+        panic!("no end in sight after {limit:?}: {}: {said:?}", self.words);
     }
 }
 

@@ -5,8 +5,10 @@ use std::panic::Location;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Far longer than anything takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+use flagpost_common::patience;
+
+/// Longer than anything takes on a machine at rest: see [`patience`].
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Does what may hang. If it has not ended within the limit, this process ends, and the last line
 /// says which test it was.
@@ -17,8 +19,9 @@ pub(crate) fn within<T>(act: impl FnOnce() -> T) -> T {
     let test = std::thread::current().name().unwrap_or_default().to_owned();
     let place = Location::caller();
     std::thread::spawn(move || {
-        if ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
-            let line = format!("{test}, {place}: no end in sight after {LIMIT:?}\n");
+        let limit = patience(LIMIT);
+        if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            let line = format!("{test}, {place}: no end in sight after {limit:?}\n");
             // The harness does not keep it.
             let _ = std::io::stderr().write_all(line.as_bytes());
             std::process::exit(101);

@@ -28,6 +28,7 @@ const fn case(
         max_cores: 2,
         atomics: false,
         lacks: None,
+        leftovers: false,
         epochs: 1,
         run,
     }

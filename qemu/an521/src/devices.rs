@@ -2,7 +2,9 @@
 #![expect(unsafe_code, reason = "registers and semihosting")]
 
 use core::fmt;
-use core::ptr;
+use core::ptr::{self, NonNull};
+
+use volatile::VolatilePtr;
 
 /// The registers that the image uses, at their secure addresses.
 #[derive(Copy, Clone)]
@@ -19,6 +21,8 @@ pub(crate) enum Register {
     UartState = 0x5020_0004,
     UartControl = 0x5020_0008,
     UartDivider = 0x5020_0010,
+    /// No register, and no memory.
+    Nowhere = 0x1f00_0000,
     /// Counts at 20 MHz, for both cores.
     Counter = 0x5030_2018,
     /// Of each core: the table of vectors; which faults there were; addresses of them.
@@ -29,21 +33,25 @@ pub(crate) enum Register {
 }
 
 impl Register {
+    fn pointer(self) -> VolatilePtr<'static, u32> {
+        let at = ptr::with_exposed_provenance_mut(self as usize);
+        // SAFETY: a register of the board, which only this image runs on, and no memory of Rust's;
+        // none has address 0. None of those that are stored to makes the board access memory.
+        unsafe { VolatilePtr::new(NonNull::new_unchecked(at)) }
+    }
+
     pub(crate) fn load(self) -> u32 {
-        // SAFETY: a register of the board, which only this image runs on, and no memory of Rust's.
-        unsafe { ptr::with_exposed_provenance::<u32>(self as usize).read_volatile() }
+        self.pointer().read()
     }
 
     pub(crate) fn store(self, value: u32) {
-        // SAFETY: the same. None of those that are stored to makes the board access memory.
-        unsafe { ptr::with_exposed_provenance_mut::<u32>(self as usize).write_volatile(value) }
+        self.pointer().write(value);
     }
 }
 
 /// Traps: nothing is at this address.
 pub(crate) fn load_from_nowhere() {
-    // SAFETY: no memory of Rust's is there, and no register.
-    unsafe { ptr::with_exposed_provenance::<u32>(0x1f00_0000).read_volatile() };
+    Register::Nowhere.load();
 }
 
 /// Sets the board's devices up. For core 0, before any other uses them.

@@ -9,6 +9,7 @@ use flagpost_scc::silicon::Silicon;
 use flagpost_scc::{Bus as _, Map, Mapping, Scc};
 use flagpost_scc_monitor::calls::{self, Boot};
 use flagpost_scc_monitor::options::Options;
+use heapless::String;
 
 /// Bytes of shared memory per core: what is filled anew before each case.
 const MEMORY: u32 = 64 << 10;
@@ -84,31 +85,21 @@ extern "C" fn _start(boot: &'static Boot) -> ! {
 }
 
 /// A line, as long as lines are.
-struct Line {
-    bytes: [u8; 512],
-    len: usize,
-}
+#[derive(Default)]
+struct Line(String<512>);
 
 impl Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            let next = self.bytes.get_mut(self.len).ok_or(fmt::Error)?;
-            *next = if byte == b'\n' { b' ' } else { byte };
-            self.len += 1;
-        }
-        Ok(())
+        let mut kept = text.chars().map(|c| if c == '\n' { ' ' } else { c });
+        kept.try_for_each(|c| self.0.push(c).map_err(|_| fmt::Error))
     }
 }
 
 /// Prints a line, the beginning of one that is too long.
 fn log(text: fmt::Arguments<'_>) {
-    let mut line = Line {
-        bytes: [0; 512],
-        len: 0,
-    };
+    let mut line = Line::default();
     let _ = line.write_fmt(text);
-    let bytes = line.bytes.get(..line.len).unwrap_or(&[]);
-    calls::log(bytes);
+    calls::log(line.0.as_bytes());
 }
 
 #[panic_handler]

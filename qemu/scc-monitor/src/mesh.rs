@@ -155,6 +155,24 @@ mod tests {
         assert!(lasts[144] < 640 << 20, "QEMU is given 640 MiB");
     }
 
+    /// The last byte of each piece leads somewhere, and the one after it nowhere.
+    #[test]
+    fn pieces_have_their_ends() {
+        for core in cores() {
+            let tile = CoreId::new(core.get() / 2 * 2);
+            let buffer = Map::SCC.buffer(tile);
+            for (start, len) in [
+                (buffer, TILE_BUFFER),
+                (Physical::new(0), PRIVATE),
+                (Physical::new(DISPLACEMENT_SLOT * SLOT), DISPLACEMENT_SIZE),
+            ] {
+                let last = place(core, start.plus(len - 1));
+                assert!(matches!(last, Some(Place::Memory(_))), "{start:x?}");
+                assert_eq!(place(core, start.plus(len)), None, "{start:x?}");
+            }
+        }
+    }
+
     #[test]
     fn banks_are_their_tiles() {
         for core in cores() {

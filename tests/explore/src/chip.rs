@@ -146,6 +146,7 @@ impl Setting {
             buffer_size: chip.buffer_size.max(case.buffer_size),
             schedule: case.schedule,
             budgets_expire: case.budgets_expire,
+            oracles: case.oracles,
             ..chip
         }
     }

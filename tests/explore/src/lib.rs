@@ -26,7 +26,7 @@ use std::str::FromStr;
 
 use flagpost_hal::NativeAtomics;
 use flagpost_hal::Topology;
-use flagpost_sim::{Config, Profile, Schedule, SimCore};
+use flagpost_sim::{Config, Oracles, Profile, Schedule, SimCore};
 use flagpost_tests::{
     Args, AtomicU32, Bell, Context, Failure, MachinePlatform, Mapped, Platform, Refusal, Ring,
     Session, mapped,
@@ -139,6 +139,10 @@ pub fn config_for(case: &Case, cores: u16, profile: Profile) -> Config {
             1000
         } else {
             0
+        },
+        oracles: Oracles {
+            hidden_store: !case.leftovers,
+            ..Oracles::ALL
         },
         ..Config::default()
     }

@@ -454,6 +454,7 @@ fn how(end: &End) -> Option<&'static str> {
             Oracle::StaleRead => "oracle O2",
             Oracle::StaleMerge => "oracle O3",
             Oracle::LostStore => "oracle O4",
+            Oracle::HiddenStore => "oracle O5",
         }),
         End::Failed => Some("failed check"),
         End::Panicked => Some("panic"),

@@ -69,6 +69,10 @@ fn a_fence_tells_log_p_ranks() {
     }
 }
 
+/// Bytes of the head that says which call data are of, and of the note of a call with a root.
+const HEAD: u64 = 8;
+const NOTE: u64 = 16;
+
 /// Bytes of an element, a block, a chunk.
 const BYTES: u64 = 32;
 type Element = [u64; 4];
@@ -97,8 +101,8 @@ fn collectives_cost_what_they_say() {
             let mut all = [Element::default(); RANKS];
             world.allgather(Element::default(), &mut all[..usize::from(p)])
         });
-        // Its own one goes to its own memory, and p - 1 to others.
-        let each = [ranks * BYTES, ranks * ranks * BYTES];
+        // Its own one goes to its own memory, and p - 1 to others, and one head.
+        let each = [ranks * BYTES + HEAD, ranks * (ranks * BYTES + HEAD)];
         assert_eq!(
             allgather,
             expected(twice, each, 2 * log),
@@ -109,12 +113,15 @@ fn collectives_cost_what_they_say() {
             world.events(0)?;
             Ok(())
         });
-        let each = [log * 24, ranks * log * 24];
+        let each = [log * (HEAD + 24), ranks * log * (HEAD + 24)];
         assert_eq!(agree, expected(twice, each, 2 * log), "agreement of {p}");
         let broadcast = more_of(p, &|world| world.broadcast(Rank::new(0), &mut [1_u64; 4]));
         let expect = expected(
             [2 * log, edges + ranks * log],
-            [log * BYTES, edges * BYTES],
+            [
+                log * (HEAD + BYTES) + NOTE,
+                edges * (HEAD + BYTES) + ranks * NOTE,
+            ],
             1 + log,
         );
         assert_eq!(broadcast, expect, "broadcast to {p}");
@@ -124,7 +131,7 @@ fn collectives_cost_what_they_say() {
         });
         let expect = expected(
             [1 + log, edges + ranks * log],
-            [BYTES, edges * BYTES],
+            [HEAD + BYTES + NOTE, edges * (HEAD + BYTES) + ranks * NOTE],
             2 * log,
         );
         assert_eq!(reduce, expect, "reduction to {p}");
@@ -133,16 +140,16 @@ fn collectives_cost_what_they_say() {
         assert_eq!(in_all, 2 * edges + ranks * log, "allreduce of {p}");
         assert_eq!(
             [bytes_in_all, all.locks, all.loads],
-            [2 * edges * BYTES, 0, 0]
+            [2 * edges * (HEAD + BYTES), 0, 0]
         );
-        assert!(signals <= 1 + 2 * log && bytes <= (1 + log) * BYTES);
+        assert!(signals <= 1 + 2 * log && bytes <= (1 + log) * (HEAD + BYTES));
         assert!(all.waits[0] <= 1 + 2 * log && all.waits[1] == in_all);
         let alltoall = more_of(p, &|world| {
             let (from, mut into) = ([1_u64; 4 * RANKS], [0; 4 * RANKS]);
             let len = 4 * usize::from(p);
             world.alltoall(&from[..len], &mut into[..len])
         });
-        let each = [ranks * BYTES, ranks * ranks * BYTES];
+        let each = [ranks * (HEAD + BYTES), ranks * ranks * (HEAD + BYTES)];
         assert_eq!(alltoall, expected(twice, each, 2 * log), "alltoall of {p}");
     }
 }

@@ -268,14 +268,16 @@ fn first(explored: &Explored) -> String {
 pub fn wrongs(explored: &Explored) -> BTreeSet<String> {
     let mut wrongs = BTreeSet::new();
     for verdict in &explored.verdicts {
-        let mut errors = verdict.split("error: \\\"").skip(1).peekable();
+        let mut errors = verdict.split("returned an error: ").skip(1).peekable();
         if verdict.starts_with("done") {
             continue;
         } else if verdict.starts_with("DEADLOCK") {
             wrongs.insert(DEADLOCK.to_string());
         } else if errors.peek().is_some() {
-            let text = |error: &str| error.split("\\\"").next().unwrap_or_default().to_string();
-            wrongs.extend(errors.map(text));
+            let ends = |error: &str| error.find(" (last call").or(error.find('"'));
+            wrongs.extend(
+                errors.map(|error| error[..ends(error).unwrap_or(error.len())].to_string()),
+            );
         } else {
             wrongs.insert(verdict.split(" at ").next().unwrap_or(verdict).to_string());
         }

@@ -16,11 +16,13 @@ pub const ALL: &[Hazard] = &[
         most: CACHES,
         consequences: &["old data"],
         shows: anywhere,
-        // No oracle knows that a dirty line is wanted. But a line that leaves late may arrive after
-        // core 1's acquire, and core 1's load be earlier.
-        alarms: &[(Oracle::StaleRead, |profile, acts| {
-            weak(profile, acts) && eviction(profile, acts)
-        })],
+        // A line that leaves late may arrive after core 1's acquire, and core 1's load be earlier.
+        alarms: &[
+            (Oracle::HiddenStore, anywhere),
+            (Oracle::StaleRead, |profile, acts| {
+                weak(profile, acts) && eviction(profile, acts)
+            }),
+        ],
     },
     Hazard {
         name: "2 stale target line after wait",

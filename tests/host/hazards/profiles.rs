@@ -64,7 +64,8 @@ pub const ALL: &[Hazard] = &[
         most: CACHES,
         consequences: &["old data", "put overwritten"],
         shows: weak,
-        alarms: &[(Oracle::PendingClobber, weak)],
+        // Core 0's put would be O1: its load comes first.
+        alarms: &[(Oracle::HiddenStore, weak)],
     },
     Hazard {
         name: "19d no acquire between flag and invalidate",

@@ -12,17 +12,17 @@ use crate::network::{NONE, peers, runs};
 #[test]
 fn answers_that_nobody_asks_for_are_not_kept() {
     runs(20, Wire::default(), |world| {
-        let mut window = world.allocate::<u32>(1)?;
-        window.set_num_notify(1)?;
+        let window = world.allocate::<u32>(1)?;
         let dynamic = world.dynamic(DynamicOptions::default())?;
         let memory = world.reserve(32)?;
         let (here, mut there) = (dynamic.attach(&memory)?, [0; 3]);
         world.allgather_with(here.get(), |rank, raw| there[rank.index()] = raw)?;
-        let all = dynamic.window().lock_all()?;
+        let (all, lock) = (dynamic.window().lock_all()?, window.lock_all()?);
         let [peer, _] = peers(world);
         let at = Displacement::new(there[peer.index()]);
         for _ in 0..50 {
-            let value = world.within(NONE, || window.notify_value(Counter(0)));
+            let fetch = || lock.fetch_and_op(peer, 0, 1, Operation::SUM);
+            let value = world.within(NONE, fetch);
             assert!(matches!(value, Err(Error::Timeout(_))));
             let got = || dynamic.at(&all, at).get(peer, 0, &mut [0_u8]);
             let got = world.within(NONE, got);
@@ -30,6 +30,7 @@ fn answers_that_nobody_asks_for_are_not_kept() {
         }
         assert_eq!(world.link().unanswered(), 0);
         all.unlock()?;
+        lock.unlock()?;
         world.barrier()?;
         dynamic.detach(&memory)?;
         dynamic.free()?;

@@ -29,7 +29,7 @@ const REFUSES: Wire = Wire {
 };
 
 /// Runs `program` on three ranks.
-fn runs(
+pub(crate) fn runs(
     seeds: u64,
     wire: Wire,
     program: impl Fn(&World<'_, Mock>) -> Result<(), Error> + Send + Sync,
@@ -46,7 +46,7 @@ fn runs_with_queue(
 ) {
     let config = Config {
         cores: 3,
-        memory_size: 8192,
+        memory_size: 16 << 10,
         network: Some(wire),
         ..Preset::Network.config()
     };

@@ -290,7 +290,8 @@ fn each_piece_of_an_access_is_done_once() {
     });
 }
 
-/// Fails if a change of another counter is taken for the one that had begun.
+/// Fails if a change of another counter is taken for the one that had begun, or if one that was
+/// given up comes over new counters.
 #[test]
 fn a_change_of_a_counter_is_left_for_another() {
     refused(|world| {
@@ -311,6 +312,12 @@ fn a_change_of_a_counter_is_left_for_another() {
                 ],
                 [0, round.into()]
             );
+            let reset = || window.reset_notify_value(Counter(0));
+            assert!(world.within(NONE, reset).is_err());
+            late(world, || window.set_num_notify(2))?;
+            window.notify(world.rank(), Counter(0))?;
+            late(world, || window.set_notify_value(Counter(1), round.into()))?;
+            assert_eq!(window.notify_value(Counter(0))?, 1);
         }
         world.barrier()
     });

@@ -118,20 +118,32 @@ impl Fabric for Tap {
 
 /// Runs `program` on two ranks.
 pub(crate) fn tapped(program: impl Fn(&World<'_, Networked<Tap>>, &Seen) -> Result<(), Error>) {
-    let config = Config {
-        cores: 2,
-        memory_size: 16 << 10,
-        ..Preset::Network.config()
-    };
-    let report = Sim::new(config).run(|core| {
-        let (mut arena, seen) = ([0; 256], Rc::<Seen>::default());
-        let tap = Tap {
-            nic: Nic::open(core),
-            seen: seen.clone(),
+    tapped_on(2, 1, program);
+}
+
+/// Runs `program` on `cores` ranks, under so many schedules.
+pub(crate) fn tapped_on(
+    cores: u16,
+    schedules: u64,
+    program: impl Fn(&World<'_, Networked<Tap>>, &Seen) -> Result<(), Error>,
+) {
+    for seed in 0..schedules {
+        let config = Config {
+            cores,
+            memory_size: 16 << 10,
+            seed,
+            ..Preset::Network.config()
         };
-        let link = Networked::start_with_queue(tap, 64)?;
-        let world = World::start(link, &mut arena, WorldConfig::default())?;
-        program(&world, &seen)
-    });
-    report.assert_done();
+        let report = Sim::new(config).run(|core| {
+            let (mut arena, seen) = ([0; 256], Rc::<Seen>::default());
+            let tap = Tap {
+                nic: Nic::open(core),
+                seen: seen.clone(),
+            };
+            let link = Networked::start_with_queue(tap, 64)?;
+            let world = World::start(link, &mut arena, WorldConfig::default())?;
+            program(&world, &seen)
+        });
+        report.assert_done();
+    }
 }

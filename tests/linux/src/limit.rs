@@ -7,8 +7,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a case may take: the longest takes about a second.
-const PATIENCE: Duration = Duration::from_secs(40);
+use flagpost_common::patience;
+
+/// How long a case may take on a machine at rest: the longest takes about a second.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How much longer a rank that has done its part waits for the others.
 const MORE: Duration = Duration::from_secs(5);
@@ -26,7 +28,7 @@ pub(crate) struct Limit(Arc<Mutex<Running>>);
 impl Limit {
     /// `rank` begins, and meets the others.
     pub(crate) fn start(rank: u16) -> Self {
-        let running = Arc::new(Mutex::new(from_now("meeting", PATIENCE)));
+        let running = Arc::new(Mutex::new(from_now("meeting", patience(PATIENCE))));
         let limit = Self(Arc::clone(&running));
         std::thread::spawn(move || {
             loop {
@@ -43,12 +45,15 @@ impl Limit {
 
     /// This rank's part of `case` begins.
     pub(crate) fn begin(&self, case: &'static str) {
-        self.set(case, PATIENCE);
+        self.set(case, patience(PATIENCE));
     }
 
     /// Its part has ended.
     pub(crate) fn end(&self, case: &'static str, well: bool) {
-        let patience = if well { PATIENCE + MORE } else { AFTER_FAILURE };
+        let patience = match well {
+            true => patience(PATIENCE) + MORE,
+            false => AFTER_FAILURE,
+        };
         self.set(case, patience);
     }
 

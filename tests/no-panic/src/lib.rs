@@ -142,8 +142,10 @@ fn everything<L: Link>(
     world.allgather(any() as u16, &mut all)?;
     unknown(sum as u32, all[0].into());
 
-    #[cfg(feature = "panics")]
-    assert!(any() != 0);
+    if cfg!(feature = "panics") {
+        assert!(any() != 0);
+        return Ok(()); // one panic is enough, and the rest takes minutes to compile
+    }
     let ranks = [rank(), rank(), rank()];
     let group = world.group(&ranks)?;
     let words = world.allocate::<u64>(index())?;

@@ -3,7 +3,7 @@
 //! Where a link answers later, every call is repeated with the same [`Op`] until it has answered.
 
 use flagpost::{Link, World};
-use flagpost_link::{Amo, Op, Place, Rank, Slot, Slots, Wants, Width};
+use flagpost_link::{Amo, Op, Place, Rank, Refusal, Slot, Slots, Wants, Width};
 
 use super::insist;
 use crate::{Failure, context::check};
@@ -48,6 +48,30 @@ pub(super) fn cells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("the other half", read(8, Width::Whole)?, u64::from(minus))?;
     let byte = (all & 0xff) << 24;
     check("byte", read(16, Width::Whole)?, byte)?;
+    // Half a cell never holds as much as is expected here.
+    let (expected, new) = (1 << 32 | u64::from(minus), 7);
+    let compare = Amo::CompareSwap { expected, new };
+    let op = Op::new();
+    let found = insist(link, || link.amo(FIRST, key, 8, compare, Width::Half, &op))?;
+    check("found", found, u64::from(minus))?;
+    check("not swapped", read(8, Width::Half)?, u64::from(minus))?;
+    world.barrier()?;
+    // Over a border of 8 bytes: all of it, or a refusal.
+    let op = Op::new();
+    let mut fill = |bytes: &mut [u8]| bytes.fill(7);
+    let me = world.rank();
+    insist(link, || link.put(me, key, 0, &[0; 32]))?;
+    let left = loop {
+        match link.update(me, key, 20, 8, &mut fill, &op) {
+            Err(refusal) if refusal.is_transient() => link.relax(),
+            Err(Refusal::BadCell { .. }) => break [0; 8],
+            done => break done.map(|()| [7; 8])?,
+        }
+    };
+    let mut seen = [0; 8];
+    insist(link, || link.flush(None))?;
+    insist(link, || link.get(me, key, 20, &mut seen, &op))?;
+    check("over a border", seen == left, true)?;
     Ok(world.barrier()?)
 }
 

@@ -1,10 +1,10 @@
 //! Broadcast, reductions, scans, alltoall and the like.
 
-use flagpost::{Entering, Error, Link, Rank, World};
+use flagpost::{Config, Differs, Entering, Error, Link, Rank, Room, World};
 
 use super::again;
 use super::timeout::{SHORT, unless_early};
-use super::world::refused as refuses;
+use super::world::{NO_ERROR, differs, refused as refuses};
 use crate::{Failure, context::check};
 
 /// Words of the longest call: several chunks for a few ranks.
@@ -138,6 +138,17 @@ pub(super) fn blocks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const BLOCK: usize = 9; // more than fits 32 bytes
     let (me, size) = (world.rank(), usize::from(world.size()));
     let own = own(me, 0);
+    // Of two ranks whose blocks are too long, the first is named; the others' are there.
+    if size > 2 {
+        let wrong = me.get() == 1 || me.get() + 1 == world.size();
+        let from = [&own[..1 + usize::from(wrong)]; RANKS];
+        let mut places = [[0]; RANKS];
+        let mut into = places.each_mut().map(|place| &mut place[..]);
+        let result = world.alltoall_uneven(&from[..size], &mut into[..size]);
+        let first = Rank::new(1);
+        refuses("uneven", result, differs(first, Differs::Length))?;
+        check("the first rank's", places[0][0], value(Rank::new(0), 0, 0))?;
+    }
     let mut all = [0; RANKS * BLOCK];
     for (root, len) in roots(world.size()).flat_map(|root| [0, 1, BLOCK].map(|len| (root, len))) {
         let count = if me == root { size * len } else { 0 };
@@ -264,6 +275,30 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let uneven = Error::WrongLength { len, ranks: size };
         refuses("blocks", world.alltoall(odd, &mut words), uneven)?;
     }
+    // Of the two sides of the other calls, too: an element too many, or too few.
+    let bytes = |target: usize, origin: usize| Error::LengthsDiffer {
+        target: 4 * target as u64,
+        origin: 4 * origin as u64,
+    };
+    let mut many = [7_u32; 50];
+    for len in [2 * ranks - 1, 2 * ranks + 1] {
+        let len = if len > many.len() { 0 } else { len };
+        let (all, pair) = (&mut many[..len], &mut words[..2]);
+        let gathered = world.gather(me, pair, all);
+        refuses("gather", gathered, bytes(len, 2 * ranks))?;
+        let scattered = world.scatter(me, all, pair);
+        refuses("scatter", scattered, bytes(2 * ranks, len))?;
+    }
+    for len in [1, 3] {
+        let sums = world.reduce_scatter(even, &mut words[..len], u32::wrapping_add);
+        refuses("reduce_scatter", sums, bytes(len, 2))?;
+    }
+    if ranks > 1 {
+        let len = odd.len() as u64;
+        let uneven = Error::WrongLength { len, ranks: size };
+        let sums = world.reduce_scatter(odd, &mut words, u32::wrapping_add);
+        refuses("reduce_scatter", sums, uneven)?;
+    }
     let mut all = [7_u32; 50];
     for len in [ranks - 1, ranks + 1] {
         let len = if len > all.len() { 0 } else { len };
@@ -277,6 +312,94 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     check("unchanged", words == [7; 3], true)?;
     world.allreduce(&mut words[..1], u32::wrapping_add)?;
     check("sum", words[0], 7 * u32::from(size))
+}
+
+/// Most ranks that [`differ`].
+pub(super) const FEW: u16 = 8;
+
+/// What the ranks have otherwise in [`wrong`].
+const WRONG: [Differs; 17] = {
+    use Differs::{Call, Element, Length, Root};
+    [
+        Length, Length, Length, Length, Length, Length, Length, Length, Length, Element, Element,
+        Root, Root, Root, Root, Root, Call,
+    ]
+};
+
+/// A call in which rank 1, or each rank, has something otherwise.
+fn wrong<L: Link>(world: &World<'_, L>, number: usize) -> Result<(), Error> {
+    let (me, size) = (world.rank(), usize::from(world.size()));
+    let (odd, first, next) = (me.get() == 1, Rank::new(0), me.next(world.size()));
+    let len = 1 + usize::from(odd);
+    let add = |one: u32, other: u32| one.wrapping_add(other);
+    let (mut data, mut more) = ([7; 20], [7; 2 * FEW as usize]);
+    let all = [7; 2 * FEW as usize];
+    let root = if me == first { size * len } else { 0 };
+    match number {
+        0 => world.allreduce(&mut data[..len], add),
+        1 => world.allreduce(&mut data[..usize::from(odd)], add),
+        2 => world.broadcast(first, &mut data[..10 * len]),
+        3 => world.reduce(first, &mut data[..10 * len], add),
+        4 => world.gather(first, &data[..len], &mut more[..root]),
+        5 => world.scatter(first, &all[..root], &mut data[..len]),
+        6 => world.alltoall(&all[..size * len], &mut more[..size * len]),
+        7 => world.reduce_scatter(&all[..size * len], &mut data[..len], add),
+        8 => world.scan(&mut data[..len], add),
+        9 if odd => world.allreduce(&mut [7_u64], |one, _| one),
+        9 => world.allreduce(&mut data[..2], add),
+        10 if odd => world.allgather_with(7_u64, |_, _| ()),
+        10 => world.allgather_with(7_u32, |_, _| ()),
+        11 => world.broadcast(me, &mut data[..1]),
+        12 => world.broadcast(next, &mut data[..1]),
+        13 => world.reduce(next, &mut data[..1], add),
+        14 => world.gather(me, &data[..1], &mut more[..size]),
+        15 => world.scatter(me, &all[..size], &mut data[..1]),
+        _ if odd => world.barrier(),
+        _ => world.allreduce(&mut data[..1], add),
+    }
+}
+
+/// Calls with other lengths, elements or roots, or other calls: no rank ends one, and some rank is
+/// told what differs. Each in a world of its own, which is good for nothing then.
+pub(super) fn differ<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    /// A rank that has timed out twice leaves its note, and reads the one of the rank before.
+    const ATTEMPTS: usize = 3;
+    let room = Room {
+        bytes: 0,
+        windows: 0,
+    };
+    for (number, expected) in WRONG.into_iter().enumerate() {
+        let part = world.split(Some(0), 0, room)?;
+        let mut words = [0; Config::DEFAULT.words(0, 0)];
+        let link = part.link().ok_or(NO_ERROR)?;
+        let told = World::run(link, &mut words, Config::DEFAULT, |mine| {
+            let attempt = |_| mine.within(SHORT, || wrong(mine, number));
+            let is_over = |result: &Result<(), Error>| !matches!(result, Err(Error::Timeout(_)));
+            let first = (0..ATTEMPTS).map(attempt).find(is_over);
+            // All have left their notes.
+            world.barrier()?;
+            match first.or_else(|| (0..ATTEMPTS).map(attempt).find(is_over)) {
+                None => Ok(0),
+                // A rank that has heard of nobody else's root may end, and finds no note.
+                Some(Err(error @ Error::Asymmetric { differs, .. }))
+                    if differs == expected
+                        || (expected, differs) == (Differs::Root, Differs::Call) =>
+                {
+                    refuses("again", wrong(mine, number), error)?;
+                    let other = mine.allgather_with([0_u16; 3], |_, _| ());
+                    refuses("another", other, Error::CollectiveUnfinished)?;
+                    Ok(1)
+                }
+                Some(Err(other)) => Err(Failure::Library(other)),
+                Some(Ok(())) => Err(NO_ERROR),
+            }
+        })?;
+        part.free()?;
+        let mut all = [told];
+        world.allreduce(&mut all, u16::wrapping_add)?;
+        check("some rank is told", all[0] > 0, true)?;
+    }
+    Ok(())
 }
 
 /// Every collective with a budget of nothing, repeated until it is done.

@@ -58,6 +58,57 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
     Ok(())
 }
 
+/// A counter that was not changed begins no second round: not by the request that it has brought to
+/// its end, nor by another one. A larger number may be waited for, and a signal is as it is.
+pub(super) fn rounds<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let next = world.rank().next(world.size());
+    let mut window = world.allocate::<u32>(1)?;
+    let stands = Error::CounterNotReset { index: 1 };
+    for round in 1..=3_u32 {
+        if round != 2 {
+            window.set_num_notify(2)?; // new ones
+        }
+        let mut two = window.expect_count(0..1, Counter(1), 2)?;
+        let mut three = window.expect_count(0..1, Counter(1), 3)?;
+        two.start()?;
+        world.barrier()?;
+        for _ in 0..2 {
+            window.put_notify(next, 0, &[round], Counter(1))?;
+        }
+        check("two", two.wait()?, 2_u32)?;
+        refused("again", two.start(), stands)?;
+        check("is not started", two.is_started(), false)?;
+        for (compare, value) in [(Compare::Ge, 1), (Compare::Ge, 2), (Compare::Eq, 2)] {
+            let again = window.wait_until(0..1, Counter(1), compare, value.into());
+            refused("another", again, stands)?;
+        }
+        window.local().set(0, 0)?; // no line is left closed
+        let all = window.wait_until(0..0, Signal(1), Compare::Ge, 2.into())?;
+        check("a signal stays", all, 2_u32)?;
+        let none = window.wait_until(0..0, Counter(1), Compare::Ge, 0.into())?;
+        check("0 is always there", none, 2_u32)?;
+        three.start()?;
+        world.barrier()?;
+        window.put_notify(next, 0, &[round], Counter(1))?;
+        window.notify(next, Counter(0))?;
+        check("one more", three.wait()?, 3_u32)?;
+        window.wait_until(0..0, Counter(0), Compare::Ge, 1.into())?;
+        world.barrier()?;
+        match round {
+            1 => check("reset", window.reset_notify_value(Counter(1))?, 3_u32)?,
+            2 => window.set_notify_value(Counter(1), 0.into())?,
+            _ => refused("still", two.start(), stands)?,
+        }
+        if round < 3 {
+            let zero = window.wait_until(0..0, Counter(0), Compare::Ge, 1.into());
+            refused("the other one", zero, Error::CounterNotReset { index: 0 })?;
+            window.reset_notify_value(Counter(0))?;
+        }
+        world.barrier()?;
+    }
+    Ok(())
+}
+
 /// Several requests; each tells once, and those that are not complete stay.
 pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let next = world.rank().next(world.size());
@@ -228,6 +279,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     // It wraps around.
     window.notify(me, Signal(0).add(3.into()))?;
     check("wrapped", window.notify_value(Counter(0))?, 2_u32)?;
+    window.set_notify_value(Counter(0), 2.into())?; // a new round
     request.start()?;
     check("2 of 3", request.test()?.is_none(), true)?;
     window.notify(me, Counter(0))?;

@@ -203,7 +203,9 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let asked = if me == bad { number } else { 5 };
             match window.set_num_notify(asked) {
                 Err(Error::MemoryFull { .. }) if me == bad => {}
-                Err(Error::Asymmetric(rank)) if me != bad => check("named", rank.get(), bad.get())?,
+                Err(Error::Asymmetric { rank, .. }) if me != bad => {
+                    check("named", rank.get(), bad.get())?
+                }
                 Err(other) => return Err(other.into()),
                 Ok(()) => return Err(NO_ERROR),
             }

@@ -8,14 +8,14 @@
 
 use flagpost::epoch::Strategy;
 use flagpost::{
-    Budget, EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Tag, TagFilter,
-    Unfinished, World, rma::Operation,
+    Budget, Differs, EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Tag,
+    TagFilter, Unfinished, World, rma::Operation,
 };
 use flagpost_link::{Op, Place};
 
 use super::{
     notify_request::free_unmatched,
-    world::{NO_ERROR, refused as refuses},
+    world::{NO_ERROR, differs, refused as refuses},
 };
 use crate::{Failure, context::check};
 
@@ -343,17 +343,13 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
     let bad_base = Error::BadBase {
         line: L::LINE as u32,
     };
-    refuses("unit 0", create(0..8, 0), Error::UnitZero)?;
+    refuses("unit 0", create(0..8, 0), Error::BadUnit { unit: 0 })?;
     if L::LINE > 4 {
         refuses("inside of a line", create(4..8, 4), bad_base)?;
     }
     if let Ok(unit) = usize::try_from(1_u64 << 33) {
-        let (end, len) = (1 << 33, u32::MAX.into());
-        refuses(
-            "large unit",
-            create(0..8, unit),
-            Error::OutOfRange { end, len },
-        )?;
+        let large = Error::BadUnit { unit: 1 << 33 };
+        refuses("large unit", create(0..8, unit), large)?;
     }
     let beyond = Error::OutOfRange { end: 101, len: 100 };
     refuses("beyond", create(0..101, 4), beyond)?;
@@ -368,8 +364,8 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
     if size > 1 {
         let odd = me.get() == 0;
         let error = match odd {
-            true => Error::UnitZero,
-            false => Error::Asymmetric(Rank::new(0)),
+            true => Error::BadUnit { unit: 0 },
+            false => differs(Rank::new(0), Differs::Other),
         };
         refuses("one fails", create(0..8, usize::from(!odd)), error)?;
         let named = Rank::new(u16::from(odd));
@@ -377,7 +373,7 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
             true => world.create::<u64>(&memory, 0..8, 4).err(),
             false => create(0..8, 4).err(),
         };
-        let asymmetric = Some(Error::Asymmetric(named));
+        let asymmetric = Some(differs(named, Differs::Element));
         check("elements differ", different == asymmetric, true)?;
     }
     check("room", largest(world)? as u64, room as u64)?;

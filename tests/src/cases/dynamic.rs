@@ -2,15 +2,15 @@
 
 use flagpost::epoch::Strategy;
 use flagpost::{
-    Budget, Config, Displacement, DynamicOptions, DynamicWindow, Error, Kind, Link, Memory, Rank,
-    Rma as _, Tag, Unfinished, Validation, World,
+    Budget, Config, Differs, Displacement, DynamicOptions, DynamicWindow, Error, Kind, Link,
+    Memory, Rank, Rma as _, Tag, Unfinished, Validation, World,
 };
 
 use super::{
     again,
     small::RING,
     timeout::NONE,
-    world::{NO_ERROR, refused as refuses},
+    world::{NO_ERROR, differs, refused as refuses},
 };
 use crate::{Context, Failure, Platform, context::check};
 
@@ -454,7 +454,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         refuses(
             "validation differs",
             different.map(|_| ()),
-            Error::Asymmetric(named),
+            differs(named, Differs::Other),
         )?;
     }
     Ok(other.free()?)

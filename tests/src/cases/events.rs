@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use flagpost::{
-    Compare, Counter, EpochSlots, Error, Event, Events, Link, Model, Rank, Rma as _, Waiting,
-    Window, World,
+    Compare, Counter, Differs, EpochSlots, Error, Event, Events, Link, Model, Rank, Rma as _,
+    Waiting, Window, World,
     notify::events::{EventPost, Syncing},
     rma::Request,
 };
@@ -254,7 +254,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         let asked = if me == last { number } else { 3 };
         match world.events(asked) {
             Err(Error::MemoryFull { .. } | Error::ArenaFull { .. }) if me == last => {}
-            Err(Error::Asymmetric(rank)) if me != last => {
+            Err(Error::Asymmetric { rank, .. }) if me != last => {
                 check("named", rank.get(), last.get())?;
             }
             Err(other) => return Err(other.into()),
@@ -264,7 +264,10 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     if size > 1 {
         let asked = 3 + u32::from(me == last);
         match world.events(asked) {
-            Err(Error::Asymmetric(_)) => {}
+            Err(Error::Asymmetric {
+                differs: Differs::Length,
+                ..
+            }) => {}
             Err(other) => return Err(other.into()),
             Ok(_) => return Err(NO_ERROR),
         }

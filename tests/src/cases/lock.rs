@@ -334,12 +334,11 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for how in [How::Shared, How::Exclusive, How::Queued] {
         refuses("nobody", how.locking(&window, nobody).map(drop), unknown)?;
         let lock = how.lock(&window, me)?;
-        for again in [How::Shared, How::Exclusive, How::Queued, How::All] {
-            fails(
-                again.locking(&window, me)?.wait_within(ANY),
-                Error::EpochOpen,
-            )?;
+        for again in [How::Shared, How::Exclusive, How::Queued] {
+            let locking = again.locking(&window, me)?;
+            fails(locking.wait_within(ANY), Error::LockedTwice(me))?;
         }
+        fails(window.locking_all().wait_within(ANY), Error::EpochOpen)?;
         let group = [me];
         refuses(
             "start",

@@ -6,11 +6,15 @@
 )]
 
 use flagpost::{
-    DynamicOptions, EpochSlots, Error, Link, Making, MatchingList, Rank, Rma as _, Tag, Unfinished,
-    Window, World,
+    Differs, DynamicOptions, EpochSlots, Error, Link, Making, MatchingList, Rank, Rma as _, Tag,
+    Unfinished, Window, World,
 };
 
-use super::{created::largest, timeout::NONE, world::refused as refuses};
+use super::{
+    created::largest,
+    timeout::NONE,
+    world::{self, refused as refuses},
+};
 use crate::{Failure, context::check};
 
 /// Each is made by going on until it is there. Peers use it at once: nothing of it is prepared a
@@ -47,18 +51,23 @@ pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let first = Rank::new(0);
     let odd = world.rank() == first;
     let named = if odd { Rank::new(1) } else { first };
-    let differs = Error::Asymmetric(named);
+    let length = world::differs(named, Differs::Length);
+    let failed = world::differs(named, Differs::Other);
     let memory = world.reserve(64)?;
     let room = largest(world)?;
     for _ in 0..2 {
         let len = if odd { 4 } else { 40 };
         let window = made(world, || world.allocating::<u32, EpochSlots<'_>>(len, ()));
-        refuses("lengths differ", window, differs)?;
+        refuses("lengths differ", window, length)?;
         let unit = if odd { 0 } else { 4 };
         let window = made(world, || {
             world.creating::<u32, EpochSlots<'_>>(&memory, 0..64, unit, ())
         });
-        let zero = if odd { Error::UnitZero } else { differs };
+        let zero = if odd {
+            Error::BadUnit { unit: 0 }
+        } else {
+            failed
+        };
         refuses("unit 0", window, zero)?;
         let window = made(world, || {
             let options = DynamicOptions {
@@ -68,9 +77,9 @@ pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             };
             world.making_dynamic::<EpochSlots<'_>>(options, ())
         });
-        refuses("regions differ", window, differs)?;
+        refuses("regions differ", window, length)?;
         let events = made(world, || world.making_events(2 + u32::from(odd)));
-        refuses("numbers differ", events, differs)?;
+        refuses("numbers differ", events, length)?;
         check("room", largest(world)? as u64, room as u64)?;
         // Its memory is in no window.
         memory.write(0, &[1_u8])?;

@@ -6,10 +6,10 @@
 )]
 
 use flagpost::epoch::pscw::Posting;
-use flagpost::{Error, Link, MatchingList, Rank, Rma as _, Waiting, World};
+use flagpost::{Differs, Error, Link, MatchingList, Rank, Rma as _, Waiting, World};
 
 use super::timeout::{SHORT, answered, await_go, go, short, timed_out};
-use super::world::{NO_ERROR, refused};
+use super::world::{NO_ERROR, differs as different, refused};
 use crate::{Failure, context::check};
 
 /// Lists of no entry, of too many, and not the same on all ranks. What failed has taken nothing.
@@ -25,7 +25,7 @@ pub(super) fn options<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             let first = Rank::new(if me == last { 0 } else { last.get() });
             let differs = make(if me == last { 2 } else { 3 });
             // Who finds that it differs names the first that does.
-            refused("different", differs, Error::Asymmetric(first))?;
+            refused("different", differs, different(first, Differs::Other))?;
         }
     }
     let window = make(1)?;

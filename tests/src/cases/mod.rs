@@ -122,6 +122,7 @@ const fn case<P: Platform>(
         epochs: 1,
         atomics: false,
         lacks: None,
+        leftovers: false,
         run,
     }
 }
@@ -134,6 +135,14 @@ const fn lacks(has: bool, what: &'static str) -> Option<&'static str> {
 /// `case`, which has so many [epochs](Case::epochs).
 const fn epochs<P: Platform>(epochs: u32, case: Case<P>) -> Case<P> {
     Case { epochs, ..case }
+}
+
+/// `case`, in which ranks find [leftovers](Case::leftovers).
+const fn leftovers<P: Platform>(case: Case<P>) -> Case<P> {
+    Case {
+        leftovers: true,
+        ..case
+    }
 }
 
 /// `case`, which makes a call wait for a lock of the machine.

@@ -1,8 +1,8 @@
 //! Memory models: windows that their owners do not cache, and exposures of a part of a piece.
 
-use flagpost::{EpochSlots, Error, Link, Model, Rma as _, Tag, World};
+use flagpost::{Differs, EpochSlots, Error, Link, Model, Rma as _, Tag, World};
 
-use super::world::refused as refuses;
+use super::world::{differs, refused as refuses};
 use crate::{Failure, context::check};
 
 /// A word of the piece that no peer puts to.
@@ -116,5 +116,5 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let model = if odd { Model::Unified } else { Model::Separate };
     let named = flagpost::Rank::new(u16::from(odd));
     let different = world.allocate_with::<u32, EpochSlots<'_>>(4, model);
-    refuses("models differ", different, Error::Asymmetric(named))
+    refuses("models differ", different, differs(named, Differs::Other))
 }

@@ -462,12 +462,12 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
     // The window remembers 32 started requests; one that is cancelled makes room.
     let mut more: [Option<Request<'_, L>>; 31] = [const { None }; 31];
-    for place in &mut more {
-        let mut request = window.expect(0..1, Tag(1))?.from(me)?;
+    for (tag, place) in (1..).map(Tag).zip(&mut more) {
+        let mut request = window.expect(0..1, tag)?.from(me)?;
         request.start()?;
         *place = Some(request);
     }
-    let mut one_more = window.expect(0..1, Tag(1))?.from(me)?;
+    let mut one_more = window.expect(0..1, Tag(32))?.from(me)?;
     refused(
         "one_more",
         one_more.start(),

@@ -144,6 +144,63 @@ pub(super) fn probe<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(window.free()?)
 }
 
+/// A request that could take what a started one with a range waits for is refused, be it by equal
+/// sources and tags or by any. Those that no notification matches both of stand started together.
+pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let (me, size) = (world.rank(), world.size());
+    let (next, prev) = (me.next(size), me.prev(size));
+    let (window, other) = (world.allocate::<u32>(4)?, world.allocate::<u32>(1)?);
+    let ask = |place: usize, tag| window.expect(place..place + 1, tag);
+    let mut first = ask(0, Tag(1))?.from(prev)?;
+    let mut apart = [ask(1, Tag(2))?.from(prev)?, other.expect(0..1, Tag(1))?];
+    first.start()?;
+    apart.iter_mut().try_for_each(Request::start)?;
+    world.barrier()?;
+    for _ in 0..2 {
+        let mut alike = [
+            ask(2, Tag(1))?.from(prev)?,
+            ask(2, Tag(1))?,
+            window.expect(2..3, TagFilter::Any)?.from(prev)?,
+            window.expect(2..3, TagFilter::Any)?,
+            window.expect(0..0, Tag(1))?,
+        ];
+        for (nth, request) in (0_u32..).zip(&mut alike) {
+            refused("alike", request.start(), Error::RequestsOverlap)?;
+            check("is not started", request.is_started(), false)?;
+            // Of another source there is nothing to take.
+            if size > 1 && nth == 0 {
+                let mut others = ask(2, Tag(1))?.from(prev.prev(size))?;
+                others.start()?;
+                others.cancel()?;
+            }
+        }
+        window.put_notify(next, 0, &[7], Tag(1))?;
+        check("the first's", first.wait()?.source.get(), prev.get())?;
+        check("data", window.local().get(0)?, 7_u32)?;
+        // Now each may, but for those that take what is left started.
+        for (nth, request) in (0_u32..).zip(&mut alike) {
+            if nth == 2 || nth == 3 {
+                refused("any tag", request.start(), Error::RequestsOverlap)?;
+                continue;
+            }
+            request.start()?;
+            let again = first.start().err();
+            // One without a range has no place to be known by.
+            check("alike", again == Some(Error::RequestsOverlap), nth < 4)?;
+            if again.is_none() {
+                first.cancel()?;
+            }
+            request.cancel()?;
+        }
+        first.start()?;
+        world.barrier()?;
+    }
+    first.cancel()?;
+    apart.iter_mut().try_for_each(Request::cancel)?;
+    other.free()?;
+    Ok(window.free()?)
+}
+
 /// A queue full of what the first of several requests does not match, and the second does.
 pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const MANY: u16 = 70; // more than the queue's 64

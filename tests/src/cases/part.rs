@@ -1,9 +1,11 @@
 //! Worlds of a part of the ranks. What they do is kept short: it is compiled for their link, too.
 
 use flagpost::epoch::Assert;
-use flagpost::{Config, Error, Link, Part, Rank, Rma as _, Room, Tag, World, rma::Operation};
+use flagpost::{
+    Config, Differs, Error, Link, Part, Rank, Rma as _, Room, Tag, World, rma::Operation,
+};
 
-use super::world::refused;
+use super::world::{differs, refused};
 use crate::{Failure, context::check};
 
 const FIRST: Rank = Rank::new(0);
@@ -48,7 +50,18 @@ pub(super) fn split<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     };
     let named = if me == 0 { SECOND } else { FIRST };
     let part = world.split(color, 0, odd);
-    refused("rooms differ", part.map(drop), Error::Asymmetric(named))?;
+    refused(
+        "rooms differ",
+        part.map(drop),
+        differs(named, Differs::Length),
+    )?;
+    let list = if me == 0 {
+        [FIRST, SECOND]
+    } else {
+        [SECOND, FIRST]
+    };
+    let part = world.part(&list, ROOM).map(drop);
+    refused("lists differ", part, differs(named, Differs::Other))?;
     let part = world.part(&[Rank::new(size)], ROOM).map(drop);
     refused(
         "no rank",
@@ -58,6 +71,36 @@ pub(super) fn split<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             size,
         },
     )
+}
+
+/// A part inside counts as one window more than it has, and its bytes; what is missing is named.
+pub(super) fn rooms<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    let each = (56 * usize::from(world.size())).next_multiple_of(128);
+    let room = |bytes, windows| Room { bytes, windows };
+    let part = world.split(Some(0), 0, room(2 * each, 2))?;
+    within(&part, |mine| {
+        let full = Error::RoomFull {
+            missing_bytes: 0,
+            missing_windows: 1,
+        };
+        let fits = mine.split(Some(0), 0, room(0, 1))?;
+        let inner = mine.split(Some(0), 0, room(0, 0)).map(drop);
+        refused("no slots", inner, full)?;
+        let memory = mine.reserve(3 * each).err();
+        let missing = matches!(
+            memory,
+            Some(Error::RoomFull {
+                missing_windows: 0,
+                ..
+            })
+        );
+        check("no bytes", missing, true)?;
+        let windows = mine.split(Some(0), 0, room(0, 2)).map(drop);
+        refused("no windows", windows, Error::TooManyWindows { max: 2 })?;
+        fits.free()?;
+        Ok(mine.split(Some(0), 0, room(each, 1))?.free()?)
+    })?;
+    Ok(part.free()?)
 }
 
 /// Ranks that lose nobody go on with all; and what was set aside comes back, used or not.
@@ -133,7 +176,8 @@ pub(super) fn apart<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const LEN: usize = 64;
     let me = world.rank();
     let window = world.allocate::<u32>(2)?;
-    let part = world.part(&[SECOND, FIRST], ROOM)?;
+    let two = Room { windows: 2, ..ROOM };
+    let part = world.part(&[SECOND, FIRST], two)?;
     let mut requests = [window.expect(0..1, Tag(5))?, window.expect(1..2, Tag(6))?];
     for request in &mut requests {
         request.start()?;
@@ -141,6 +185,7 @@ pub(super) fn apart<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     world.barrier()?;
     within(&part, |mine| {
         let inner = mine.allocate::<u32>(LEN)?;
+        let other = mine.allocate::<u32>(1)?;
         for (index, tag) in [(0, Tag(5)), (1, Tag(6))] {
             let mut request = inner.expect(index..index + 1, tag)?;
             request.start()?;
@@ -173,6 +218,7 @@ pub(super) fn apart<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         }
         if me == SECOND {
             inner.put_notify(SECOND, 2, &[0xbad], Tag(7))?;
+            other.put_notify(SECOND, 0, &[0xbad], Tag(7))?;
             let lock = inner.lock_exclusive(SECOND)?;
             lock.put(SECOND, 3, &[0xbad])?;
             lock.unlock()?;
@@ -192,8 +238,10 @@ pub(super) fn apart<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for index in 0..events.len() {
         check("posts", events.query(index)?, 0_u32)?;
     }
-    let window = world.allocate::<u32>(1)?;
-    let mut request = window.expect(0..1, Tag(7))?;
-    request.start()?;
-    check("nothing has come", request.test()?.is_none(), true)
+    for window in [world.allocate::<u32>(1)?, world.allocate(1)?] {
+        let mut request = window.expect(0..1, Tag(7))?;
+        request.start()?;
+        check("nothing has come", request.test()?.is_none(), true)?;
+    }
+    Ok(())
 }

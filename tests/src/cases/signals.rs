@@ -1,9 +1,15 @@
 //! Signals: counters that peers set and add to, and that are compared.
 
-use flagpost::{Compare, Counter, EpochSlots, Error, Link, Model, Rank, Signal, Window, World};
+use flagpost::{
+    Compare, Counter, EpochSlots, Error, Link, Model, Rank, Signal, Waiting, Window, World,
+};
 
 use flagpost_link::Word as _;
 
+use super::{
+    timeout::{NONE, timed_out},
+    world::NO_ERROR,
+};
 use crate::{Failure, context::check};
 
 const FIRST: Rank = Rank::new(0);
@@ -164,6 +170,44 @@ pub(super) mod small {
         }
         Ok(())
     }
+}
+
+/// Calls about own words get through, repeated with a budget of nothing, whatever way an answer
+/// has.
+pub(super) fn looks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    /// More calls than locks that others hold take.
+    const MOST: usize = 100;
+    fn repeated<T>(call: impl FnMut() -> Result<T, Error>) -> Result<T, Failure> {
+        let mut results = core::iter::repeat_with(call).take(MOST);
+        let late = |result: &Result<T, Error>| !matches!(result, Err(Error::Timeout(_)));
+        Ok(results.find(late).ok_or(NO_ERROR)??)
+    }
+    let (me, size) = (world.rank(), world.size());
+    let events = world.events(1)?;
+    let mut window = world.allocate::<u32>(1)?;
+    window.set_num_notify(1)?;
+    window.notify(me.next(size), Signal(0).set(7.into()))?;
+    events.post(me.next(size), 0)?;
+    world.barrier()?; // all is there
+    let now = |call: &mut dyn FnMut() -> Result<L::Word, Error>| {
+        repeated(|| world.within(NONE, &mut *call))
+    };
+    let seven = now(&mut || window.wait_until(0..1, Signal(0), Compare::Eq, 7.into()))?;
+    check("waited for", seven, 7_u32)?;
+    check(
+        "signal",
+        now(&mut || window.signal_fetch(Signal(0)))?,
+        7_u32,
+    )?;
+    check("posts", now(&mut || events.query(0))?, 1_u32)?;
+    repeated(|| world.within(NONE, || events.wait(0, 1)))?;
+    check("taken", now(&mut || events.query(0))?, 0_u32)?;
+    // A value that is not there ends the wait as it should.
+    let never = || window.wait_until(0..1, Signal(0), Compare::Eq, 8.into());
+    let late = world.within(NONE, never).err().ok_or(NO_ERROR)?;
+    timed_out(late, Waiting::Notification, 1, &[])?;
+    window.local().set(0, 1)?; // no line is left closed
+    Ok(world.barrier()?)
 }
 
 /// A rank without counters is no target of signals.

@@ -1,8 +1,8 @@
 //! Windows: allocation and the own piece.
 
-use flagpost::{Error, Link, Rank, Rma as _, World};
+use flagpost::{Differs, Error, Link, Rank, Rma as _, World};
 
-use super::world::{NO_ERROR, refused as refuses};
+use super::world::{NO_ERROR, differs, refused as refuses};
 use crate::{Failure, context::check};
 
 /// A new window holds zeros, for its owner and for peers.
@@ -114,12 +114,12 @@ pub(super) fn asymmetric<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let odd = world.rank() == first;
     let named = if odd { Rank::new(1) } else { first };
     let result = world.allocate::<u32>(if odd { 4 } else { 40 });
-    refuses("lengths differ", result, Error::Asymmetric(named))?;
+    refuses("lengths differ", result, differs(named, Differs::Length))?;
 
     let result = world.allocate::<u8>(if odd { 1 << 30 } else { 4 });
     match result {
         Err(Error::MemoryFull { .. }) if odd => {}
-        Err(Error::Asymmetric(rank)) if !odd => check("who failed", rank.get(), 0_u16)?,
+        Err(Error::Asymmetric { rank, .. }) if !odd => check("who failed", rank.get(), 0_u16)?,
         Err(other) => return Err(other.into()),
         Ok(_) => return Err(NO_ERROR),
     }

@@ -1,6 +1,6 @@
 //! Start-up, groups and collectives.
 
-use flagpost::{Error, Link, Rank, Tag, TagFilter, World};
+use flagpost::{Differs, Error, Link, Rank, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
 use flagpost_link::{
     Access as _, LocalMemory as _, Op, Refusal, Slot, Telling as _, Waiting as _, Wants,
@@ -15,6 +15,11 @@ pub(super) const NO_ERROR: Failure = Failure::Wrong {
     expected: 1,
     found: 0,
 };
+
+/// The error that names a rank whose call differs so.
+pub(super) const fn differs(rank: Rank, differs: Differs) -> Error {
+    Error::Asymmetric { rank, differs }
+}
 
 /// Checks that `result` is exactly this error.
 pub(super) fn refused<T, E: Into<Error>>(

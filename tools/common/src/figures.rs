@@ -58,6 +58,8 @@ mod tests {
         }
         let five = Sorted::new([5.0, 3.0, 1.0, 4.0, 2.0]);
         assert_eq!(five.quartiles(), [2.0, 4.0]);
+        let four = Sorted::new([3.0, 1.0, 4.0, 2.0]);
+        assert_eq!(four.quartiles(), [1.0, 3.0]);
         assert!(median([]).is_nan());
     }
 }

@@ -1,5 +1,5 @@
-//! Tools, benchmarks and tests share these: random numbers, medians, lines through points, tables
-//! and lines of JSON.
+//! Tools, benchmarks and tests share these: random numbers, medians, lines through points, tables,
+//! lines of JSON, programs that heed signals, limits for hangs.
 //! Nothing here knows Flagpost, and nothing depends on another crate: so the tests of each crate
 //! may use it.
 #![forbid(unsafe_code)]
@@ -7,11 +7,15 @@
 mod dice;
 mod figures;
 mod fit;
+mod heeding;
 mod lines;
 mod output;
+mod patience;
 
 pub use dice::{Dice, mix};
 pub use figures::{Sorted, median};
 pub use fit::Line;
+pub use heeding::heeding;
 pub use lines::line;
 pub use output::{Json, columns, out, say, table};
+pub use patience::patience;

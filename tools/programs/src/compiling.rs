@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::children::Running;
 use crate::console::Console;
-use crate::{children, paths};
+use crate::paths;
 
 /// Milliseconds.
 static SPENT: AtomicU64 = AtomicU64::new(0);
@@ -38,21 +38,25 @@ pub fn spent() -> Duration {
     Duration::from_millis(SPENT.load(Relaxed))
 }
 
-/// Builds something in the workspace, by these words of cargo. Tells whether it succeeded.
-pub fn cargo<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Result<bool> {
-    let _time = Compiling::start();
+/// Builds `name` in the workspace, by these words of cargo, as [`shown`].
+///
+/// # Errors
+/// With everything the compiler said, if it failed.
+pub fn cargo<W: AsRef<OsStr>>(
+    console: &Console,
+    name: &str,
+    words: impl IntoIterator<Item = W>,
+) -> Result<()> {
     let mut command = Command::new(paths::cargo());
     command
         .args(words)
         .arg("--locked")
-        .current_dir(paths::root())
-        .stdin(Stdio::null());
-    let status = children::status(&mut command).context("cannot run cargo")?;
-    Ok(status.success())
+        .current_dir(paths::root());
+    shown(console, name, &mut command).map(drop)
 }
 
 /// Runs a command of cargo that builds `name`, and shows each line that it says. Gives what it has
-/// printed on standard output.
+/// printed on standard output. Warnings stay.
 ///
 /// # Errors
 /// With everything the compiler said, if it failed.
@@ -72,15 +76,32 @@ pub fn shown(console: &Console, name: &str, command: &mut Command) -> Result<Str
     });
     let mut said = String::new();
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-        console.step(format!("building {name}: {}", line.trim()));
-        said += &line;
-        said.push('\n');
+        if is_status(&line) {
+            console.step(format!("building {name}: {}", line.trim()));
+        } else {
+            said += &line;
+            said.push('\n');
+        }
     }
     let printed = printed.join().ok().and_then(Result::ok).unwrap_or_default();
     if !cargo.wait()?.success() {
         bail!("cannot build {name}:\n{}", said.trim_end());
     }
+    if !said.is_empty() {
+        console.say(said.trim_end());
+    }
     Ok(printed)
+}
+
+/// Whether cargo says what it does: a word that ends in column 12.
+fn is_status(line: &str) -> bool {
+    let word = line
+        .split_at_checked(12)
+        .filter(|(_, rest)| rest.starts_with(' '));
+    word.is_some_and(|(word, _)| {
+        let word = word.trim_start();
+        word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphabetic)
+    })
 }
 
 /// Builds `program` in the profile of the tests. Gives its path.
@@ -91,17 +112,13 @@ pub fn shown(console: &Console, name: &str, command: &mut Command) -> Result<Str
 /// # Errors
 /// If cargo cannot be run, or does not build it.
 pub fn tests_program(console: &Console, program: &str) -> Result<PathBuf> {
-    console.step(format!("building {program}"));
-    if !cargo(["build", "--quiet"])? {
-        bail!("{program} does not build");
-    }
+    cargo(console, program, ["build"])?;
     Ok(paths::target().join("debug").join(program))
 }
 
 /// Compiles a piece of the kernel that nothing else needs, from nothing: minutes of different
 /// machines, and of different days, are compared by what this takes.
 pub fn reference(console: &Console) -> Result<Duration> {
-    console.step("compiling a piece of the kernel, to know how fast this machine is");
     let directory = paths::target().join("reference");
     match std::fs::remove_dir_all(&directory) {
         Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
@@ -110,11 +127,9 @@ pub fn reference(console: &Console) -> Result<Duration> {
         _ => (),
     }
     let started = Instant::now();
-    let build = ["build", "--quiet", "--package", PIECE, "--target-dir"];
+    let build = ["build", "--package", PIECE, "--target-dir"];
     let build = build.map(OsStr::new).into_iter();
-    if !cargo(build.chain([directory.as_os_str()]))? {
-        bail!("{PIECE} does not build");
-    }
+    cargo(console, PIECE, build.chain([directory.as_os_str()]))?;
     Ok(started.elapsed())
 }
 
@@ -124,6 +139,26 @@ pub const PIECE: &str = "flagpost-mapped";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cargo_does_is_told_apart_from_what_the_compiler_finds() {
+        for status in [
+            "   Compiling flagpost v0.1.0 (/r)",
+            "    Finished `dev`",
+            "  Downloaded a",
+        ] {
+            assert!(is_status(status), "{status}");
+        }
+        for line in [
+            "",
+            "warning: unused",
+            "  --> kernel/src/lib.rs:1:1",
+            "   |",
+            "3  | use a;",
+        ] {
+            assert!(!is_status(line), "{line}");
+        }
+    }
 
     #[test]
     fn the_time_of_a_build_counts_when_it_has_ended() {

@@ -9,24 +9,36 @@
 //! announced its plan. A command refused for bad input then leaves one line and no more.
 
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub use flagpost_common::out;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::count::Count;
+
 /// How many failures are listed at the end.
 const FAILURES: usize = 40;
+/// How often a log that nobody sees live says what is being done.
+const EVERY: Duration = Duration::from_secs(15);
 
 /// Standard error with a progress line at its end, if it is a terminal.
 pub struct Console {
     terminal: bool,
+    /// Also what is no news: passing cases and tests.
+    verbose: AtomicBool,
+    /// What is being done, if standard error is no terminal.
+    step: Mutex<String>,
     /// The progress line, while there is one.
     bar: Mutex<Option<ProgressBar>>,
     /// `Some` until [`Console::release`]: lines not shown yet.
     held: Mutex<Option<Vec<String>>>,
     /// What failed so far, for the end of a long command: there its reader looks first.
     failures: Mutex<Vec<String>>,
+    /// What could not be tried here, and why.
+    left_out: Mutex<Vec<String>>,
 }
 
 impl Console {
@@ -34,10 +46,44 @@ impl Console {
     pub fn new() -> Self {
         Self {
             terminal: std::io::stderr().is_terminal(),
+            verbose: AtomicBool::new(false),
+            step: Mutex::new(String::new()),
             bar: Mutex::new(None),
             held: Mutex::new(Some(Vec::new())),
             failures: Mutex::new(Vec::new()),
+            left_out: Mutex::new(Vec::new()),
         }
+    }
+
+    /// From now on, a log that is no terminal has a line every 15 seconds that says what is being
+    /// done.
+    pub fn watch(&'static self) {
+        if !self.terminal {
+            let started = Instant::now();
+            thread::spawn(move || {
+                loop {
+                    thread::sleep(EVERY);
+                    let step = lock(&self.step).clone();
+                    if !step.is_empty() {
+                        flagpost_common::say(&format!(
+                            "[{} s] {step}",
+                            started.elapsed().as_secs()
+                        ));
+                    }
+                }
+            });
+        }
+    }
+
+    /// From now on, [`Console::is_verbose`].
+    pub fn be_verbose(&self) {
+        // ORDERING: Relaxed: nothing else is published by it.
+        self.verbose.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what is no news is printed, too: passing cases and tests.
+    pub fn is_verbose(&self) -> bool {
+        self.verbose.load(Ordering::Relaxed)
     }
 
     /// Shows what is being done now; the next step replaces it.
@@ -46,6 +92,8 @@ impl Console {
             lock(&self.bar)
                 .get_or_insert_with(spinner)
                 .set_message(what.into());
+        } else {
+            *lock(&self.step) = what.into();
         }
     }
 
@@ -64,11 +112,14 @@ impl Console {
             }
             bar.set_message(what);
             bar.set_position(done);
+        } else {
+            *lock(&self.step) = format!("{done} of {total} {what}");
         }
     }
 
     /// Takes the progress line away.
     pub fn clear(&self) {
+        lock(&self.step).clear();
         if let Some(bar) = lock(&self.bar).take() {
             bar.finish_and_clear();
         }
@@ -83,15 +134,16 @@ impl Console {
         }
     }
 
-    /// Prints `error: what` on standard error at once, and keeps `what` for [`Console::failures`].
+    /// Prints `error: what` on standard error at once, and keeps `what` for the last lines.
     pub fn error(&self, what: &str) {
         self.say(&format!("error: {what}"));
         self.failure(what);
     }
 
-    /// Keeps the name of what failed, and was told elsewhere, for [`Console::failures`].
+    /// Keeps the name of what failed, and was told elsewhere, for the last lines.
     pub fn failure(&self, what: &str) {
-        lock(&self.failures).push(what.to_owned());
+        let first = what.lines().next().unwrap_or_default();
+        lock(&self.failures).push(first.to_owned());
     }
 
     /// What failed so far.
@@ -99,18 +151,31 @@ impl Console {
         lock(&self.failures).clone()
     }
 
-    /// Lists on standard output what failed, if anything did, but not without end.
-    pub fn failures(&self) {
+    /// Keeps what could not be tried, and why, for the last line.
+    pub fn left_out(&self, what: &str) {
+        lock(&self.left_out).push(what.to_owned());
+    }
+
+    /// Lists on standard output what failed, but not without end; then the last line of a command,
+    /// with what was left out. Whether nothing failed.
+    pub fn verdict(&self, count: Count) -> bool {
+        self.clear();
         let failures = lock(&self.failures);
-        if failures.is_empty() {
-            return;
+        if !failures.is_empty() {
+            out("\nfailed:");
+            let shown = failures.iter().take(FAILURES);
+            shown.for_each(|what| out(&format!("  {what}")));
+            if let more @ 1.. = failures.len().saturating_sub(FAILURES) {
+                out(&format!("  and {more} more"));
+            }
         }
-        out("\nfailed:");
-        let shown = failures.iter().take(FAILURES);
-        shown.for_each(|what| out(&format!("  {what}")));
-        if let more @ 1.. = failures.len().saturating_sub(FAILURES) {
-            out(&format!("  and {more} more"));
-        }
+        out(&self.last(count));
+        count.failed == 0
+    }
+
+    /// The last line of a command.
+    pub fn last(&self, count: Count) -> String {
+        count.line() + &left_out::line(&lock(&self.left_out))
     }
 
     /// Prints a line on standard error, but not before [`Console::release`].
@@ -128,6 +193,42 @@ impl Console {
         for line in lines.unwrap_or_default() {
             self.say(&line);
         }
+    }
+}
+
+/// What was left out, at the end of a command's last line.
+pub mod left_out {
+    const BEFORE: &str = " left out: ";
+
+    /// Such as `, 3 left out: no Open MPI (2 times); no libfabric`.
+    pub(super) fn line(all: &[String]) -> String {
+        let mut kinds: Vec<&String> = all.iter().collect();
+        kinds.sort();
+        kinds.dedup();
+        let times = |kind: &&String| match all.iter().filter(|other| other == kind).count() {
+            1 => (*kind).clone(),
+            times => format!("{kind} ({times} times)"),
+        };
+        let kinds: Vec<String> = kinds.iter().map(times).collect();
+        match kinds[..] {
+            [] => String::new(),
+            _ => format!(", {}{BEFORE}{}", all.len(), kinds.join("; ")),
+        }
+    }
+
+    /// What such a line says.
+    pub fn read(line: &str) -> impl Iterator<Item = &str> {
+        let kinds = line.split_once(BEFORE).map(|(_, kinds)| kinds.split("; "));
+        kinds.into_iter().flatten()
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_by_its_reason_and_read_back() {
+        let all = ["no b", "no a", "no b"].map(str::to_owned);
+        let text = line(&all);
+        assert_eq!(text, ", 3 left out: no a; no b (2 times)");
+        assert!(read(&text).eq(["no a", "no b (2 times)"]));
+        assert_eq!((line(&[]), read("1 passed").count()), (String::new(), 0));
     }
 }
 

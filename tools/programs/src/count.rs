@@ -1,10 +1,11 @@
 //! How many checks of a command have passed, and failed.
 
-/// Checks passed and failed.
+/// Checks passed, failed, and skipped since they are made for another machine or size.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     pub passed: usize,
     pub failed: usize,
+    pub skipped: usize,
 }
 
 impl Count {
@@ -12,17 +13,28 @@ impl Count {
         Self {
             passed: usize::from(ok),
             failed: usize::from(!ok),
+            skipped: 0,
         }
     }
 
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    /// Something was tried.
+    pub fn is_some(self) -> bool {
+        self.passed + self.failed > 0
     }
 
     /// The last line of a command.
     pub fn line(self) -> String {
-        format!("{} passed, {} failed", self.passed, self.failed)
+        let skipped = match self.skipped {
+            0 => String::new(),
+            skipped => format!(", {skipped} skipped"),
+        };
+        format!("{} passed, {} failed{skipped}", self.passed, self.failed)
     }
 }
 
@@ -36,5 +48,16 @@ mod tests {
         sum.add(Count::one(false));
         sum.add(Count::one(true));
         assert_eq!(sum.line(), "2 passed, 1 failed");
+        let skipped = Count { skipped: 3, ..sum };
+        sum.add(skipped);
+        assert_eq!(sum.line(), "4 passed, 2 failed, 3 skipped");
+        assert!(
+            sum.is_some()
+                && !Count {
+                    skipped: 1,
+                    ..Count::default()
+                }
+                .is_some()
+        );
     }
 }

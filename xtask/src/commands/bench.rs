@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 
 use super::{bench_compare, bench_fabric};
@@ -102,17 +102,14 @@ pub(super) fn hand_over(
     arguments: &[OsString],
 ) -> Result<bool> {
     let program = programs.first().context("no program")?;
-    console.step(format!("building {program}"));
     let packages = packages.iter().map(|name| ["--package", name]);
     let programs = { programs.iter() }.map(|name| match name.strip_prefix("examples/") {
         Some(example) => ["--example", example],
         None => ["--bin", name],
     });
     let all = packages.chain(programs);
-    let words = ["build", "--quiet", "--profile", profile];
-    if !compiling::cargo(words.into_iter().chain(all.flatten()))? {
-        bail!("{program} does not build");
-    }
+    let words = ["build", "--profile", profile].into_iter();
+    compiling::cargo(console, program, words.chain(all.flatten()))?;
     console.clear();
     let program = paths::target().join(profile).join(program);
     let status = children::status(Command::new(&program).args(arguments))

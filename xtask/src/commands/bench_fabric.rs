@@ -124,9 +124,8 @@ impl Programs {
             other => other,
         };
         let directory = paths::target().join(directory);
-        console.step("building flagpost-bench-fabric");
         let words = [
-            &["build", "--quiet", "--profile", profile][..],
+            &["build", "--profile", profile][..],
             &[
                 "--package",
                 "flagpost-bench-fabric",
@@ -136,9 +135,7 @@ impl Programs {
             &["--bin", "flagpost-bench-fabric", "--bin", "flagpost-run"],
             &["--example", "app"],
         ];
-        if !compiling::cargo(words.concat())? {
-            bail!("flagpost-bench-fabric does not build");
-        }
+        compiling::cargo(console, "flagpost-bench-fabric", words.concat())?;
         let raw = directory.join("flagpost-bench-raw");
         compile(&paths::root().join("bench/fabric/raw.c"), &raw)?;
         console.clear();

@@ -3,17 +3,17 @@
 //! A step that fails does not stop the others: a person who broke two things learns of both. Each
 //! step's time is shown, since a slow one is sooner or later left out.
 
-use std::io;
+use std::panic::resume_unwind;
 use std::process::{Command, Output};
-use std::thread::JoinHandle;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
 use super::{bench, doctor, fabric, features, panics, scc, selftest, sizes, test, tidy};
 use crate::board::Board;
 use crate::boot::{self, Setup};
-use crate::console::{Console, out};
+use crate::console::{Console, left_out, out};
 use crate::count::Count;
 use crate::error::usage;
 use crate::image::{self, Image, Source};
@@ -41,139 +41,151 @@ const CORTEX_M: [(&str, &str); 2] = [
     ("examples/stm32h745", "thumbv7em-none-eabihf"),
 ];
 
-type Step = (&'static str, fn(&Console) -> Result<Count>);
+/// A step of the check.
+struct Step {
+    name: &'static str,
+    run: fn(&Console) -> Result<Count>,
+    /// It runs beside the others, in a process of its own, when all steps run.
+    beside: bool,
+}
 
-const STEPS: &[Step] = &[
-    ("tidy", |_| tidy::check()),
-    ("tools", |console| Ok(Count::one(doctor::run(console)))),
-    ("format", |_| cargo(&["fmt", "--all", "--check"])),
-    ("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),
-    ("clippy, board", |_| cargo(&clippy(&BOARD, &[]))),
-    ("clippy, mutants", |_| clippy_mutants()),
-    ("check, aarch64", other_linux),
-    ("features", features::check),
-    ("documentation", |_| documentation()),
-    ("dependencies", dependencies),
-    ("mutation points", mutants::check),
-    ("tests", |console| Ok(test::quick(console))),
-    ("no panic", |_| panics::check()),
-    ("fabric", fabric::ci),
-    ("instructions", bench::instructions),
-    ("seeds", seeds),
-    ("broken images", selftest::all),
-    ("example", example),
-    ("SCC image", scc::ci),
-    ("board an521", |console| board(console, Board::An521)),
-    ("Cortex-M examples", cortex_m),
-    ("sizes", |console| sizes::check(console, "", false)),
-    ("exploration", |console| {
+const fn step(name: &'static str, run: fn(&Console) -> Result<Count>) -> Step {
+    Step {
+        name,
+        run,
+        beside: false,
+    }
+}
+
+const fn beside(name: &'static str, run: fn(&Console) -> Result<Count>) -> Step {
+    Step {
+        beside: true,
+        ..step(name, run)
+    }
+}
+
+/// In their order. Of those beside the others, the first share no build directory with the others,
+/// but for the image of the cases; the last come when the tests are compiled.
+const STEPS: [Step; 24] = [
+    step("tidy", |_| tidy::check()),
+    step("tools", |console| Ok(Count::one(doctor::run(console)))),
+    step("format", |_| cargo(&["fmt", "--all", "--check"])),
+    step("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),
+    step("clippy, board", |_| cargo(&clippy(&BOARD, &[]))),
+    step("clippy, mutants", |_| clippy_mutants()),
+    step("check, aarch64", other_linux),
+    step("features", features::check),
+    step("documentation", |_| documentation()),
+    step("dependencies", dependencies),
+    step("mutation points", mutants::check),
+    step("tests", |console| Ok(test::quick(console))),
+    step("fabric", fabric::ci),
+    beside("no panic", |_| panics::check()),
+    beside("instructions", bench::instructions),
+    beside("SCC image", scc::ci),
+    beside("seeds", seeds),
+    beside("board an521", |console| board(console, Board::An521)),
+    beside("broken images", selftest::all),
+    beside("bare-metal example", example),
+    beside("Cortex-M examples", cortex_m),
+    beside("sizes", |console| sizes::check(console, "", false)),
+    beside("exploration", |console| {
         Ok(test::only(console, "exploration"))
     }),
-    ("mutants killed", |console| {
+    beside("mutants killed", |console| {
         Ok(test::only(console, "mutants"))
     }),
 ];
 
-/// Steps that run beside the others, one after the other, when all steps run. The first share no
-/// build directory with the others, but for the image of the cases; the last come when the tests
-/// are compiled.
-const BESIDE: [&str; 11] = [
-    "no panic",
-    "instructions",
-    "SCC image",
-    "seeds",
-    "board an521",
-    "broken images",
-    "example",
-    "Cortex-M examples",
-    "sizes",
-    "exploration",
-    "mutants killed",
-];
-/// They begin with the first of the others that compiles.
-const BEGIN: &str = "clippy";
-
-/// Steps that run in processes of their own.
-struct Beside(JoinHandle<Vec<io::Result<Output>>>);
-
-impl Beside {
-    fn start() -> Result<Self> {
-        let own = std::env::current_exe().context("cannot find this program")?;
-        let step = move |name| Command::new(&own).args(["ci", "--only", name]).output();
-        let all = move || BESIDE.into_iter().map(step).collect();
-        Ok(Self(std::thread::spawn(all)))
-    }
-
-    /// Waits for all, and says what each has said.
-    fn end(self) -> Result<Count> {
-        let all = self.0.join();
-        let all = all.map_err(|_| anyhow!("a step beside the others was lost"))?;
-        let mut count = Count::default();
-        for output in all {
-            let output = output.context("cannot run this program again")?;
-            for text in [&output.stdout, &output.stderr] {
-                out(String::from_utf8_lossy(text).trim_end());
-            }
-            count.add(Count::one(output.status.success()));
-        }
-        Ok(count)
-    }
-}
-
 /// Runs the steps whose name contains `only`; `false` if any failed.
 pub(crate) fn run(console: &Console, only: &str) -> Result<bool> {
-    let steps: Vec<_> = STEPS
-        .iter()
-        .filter(|(name, _)| name.contains(only))
+    let steps: Vec<&Step> = { STEPS.iter() }
+        .filter(|step| step.name.contains(only))
         .collect();
     if steps.is_empty() {
-        let names: Vec<_> = STEPS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
         bail!(usage(format!(
             "no step is called {only:?}; there are {}",
             names.join(", ")
         )));
     }
     console.release();
-    let mut rows = Vec::new();
-    let mut total = Count::default();
-    let mut beside = None;
-    for &&(name, step) in &steps {
-        let is_beside = only.is_empty() && BESIDE.contains(&name);
-        if is_beside && beside.is_none() {
-            continue;
-        }
-        out(&format!("\n== {name}"));
-        let started = Instant::now();
-        if only.is_empty() && name == BEGIN {
-            beside = Some(Beside::start()?);
-        }
-        let count = match beside.take_if(|_| is_beside) {
-            Some(beside) => beside.end(),
-            None => step(console),
-        };
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let again = |name: &str| {
+        let mut command = Command::new(&own);
+        command.args(["ci", "--only", name]);
+        command
+    };
+    // One that is named runs here.
+    let (beside, here) = { steps.into_iter() }.partition(|step| step.beside && only.is_empty());
+    let count = all(console, here, beside, &again);
+    Ok(console.verdict(count))
+}
+
+/// Runs the steps, some here and, at the same time, one after the other the others by the command
+/// `again`; prints what came of each.
+fn all(
+    console: &Console,
+    here: Vec<&Step>,
+    beside: Vec<&Step>,
+    again: &(dyn Fn(&str) -> Command + Sync),
+) -> Count {
+    let (mut rows, mut total) = (Vec::new(), Count::default());
+    let mut note = |name: &str, started: Duration, count: Result<Count>| {
+        console.clear();
         let count = count.unwrap_or_else(|why| {
-            console.clear();
-            console.error(&format!("{why:#}"));
+            console.error(&format!("{name}: {why:#}"));
             Count::one(false)
         });
-        console.clear();
         let result = if count.failed == 0 { "ok" } else { "FAILED" };
-        let seconds = format!("{:.1}", started.elapsed().as_secs_f64());
         let (passed, failed) = (count.passed.to_string(), count.failed.to_string());
-        rows.push(vec![
-            name.to_owned(),
-            result.to_owned(),
-            passed,
-            failed,
-            seconds,
-        ]);
+        let seconds = format!("{:.1}", started.as_secs_f64());
+        rows.push(
+            [name, result, &passed, &failed, &seconds]
+                .map(str::to_owned)
+                .to_vec(),
+        );
         total.add(count);
-    }
+    };
+    thread::scope(|scope| {
+        let run = |step: &&Step| {
+            let started = Instant::now();
+            let output = children::output(&mut again(step.name));
+            (step.name, started.elapsed(), output)
+        };
+        let others = scope.spawn(move || beside.iter().map(run).collect::<Vec<_>>());
+        for step in here {
+            out(&format!("\n== {}", step.name));
+            console.step(step.name);
+            let started = Instant::now();
+            let count = (step.run)(console);
+            note(step.name, started.elapsed(), count);
+        }
+        console.step("the steps beside the others");
+        for (name, time, output) in others.join().unwrap_or_else(|panic| resume_unwind(panic)) {
+            note(
+                name,
+                time,
+                output
+                    .map(|output| told(console, &output))
+                    .map_err(Into::into),
+            );
+        }
+    });
     out("\n== summary");
     table(&["step", "result", "passed", "failed", "seconds"], &rows);
-    console.failures();
-    out(&total.line());
-    Ok(total.failed == 0)
+    total
+}
+
+/// Prints what a step beside the others has said.
+fn told(console: &Console, output: &Output) -> Count {
+    for text in [&output.stdout, &output.stderr] {
+        out(String::from_utf8_lossy(text).trim_end());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_default();
+    left_out::read(last).for_each(|what| console.left_out(what));
+    Count::one(output.status.success())
 }
 
 fn clippy<'a>(packages: &[&'a str], targets: &[&'a str]) -> Vec<&'a str> {
@@ -220,11 +232,7 @@ fn run_cargo(command: &mut Command) -> Result<Count> {
 /// run them on.
 fn other_linux(console: &Console) -> Result<Count> {
     if !toolchain::has(console, OTHER_LINUX) {
-        console.clear();
-        out(&format!(
-            "left out: the toolchain has no {}, and rustup cannot add it here",
-            OTHER_LINUX.name()
-        ));
+        console.left_out(&format!("aarch64, no {} here", OTHER_LINUX.name()));
         return Ok(Count::default());
     }
     let package = ["--package", "flagpost-linux"];
@@ -369,7 +377,46 @@ fn cortex_m(console: &Console) -> Result<Count> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
     use super::*;
+
+    /// Which steps have run, a bit each.
+    static RUN: AtomicU32 = AtomicU32::new(0);
+
+    fn ran<const BIT: u32, const WELL: bool>(_: &Console) -> Result<Count> {
+        assert_eq!(RUN.fetch_or(1 << BIT, Relaxed) >> BIT & 1, 0, "twice");
+        Ok(Count::one(WELL))
+    }
+
+    /// Those beside the others by their commands: a step that fails anywhere fails the whole.
+    #[test]
+    fn each_step_runs_once_and_each_that_fails_counts() {
+        let steps = [
+            step("a", ran::<0, true>),
+            step("b", ran::<1, false>),
+            beside("true", ran::<2, true>),
+            beside("false", ran::<3, true>),
+            beside("/none", ran::<4, true>),
+        ];
+        let (others, here): (Vec<_>, Vec<_>) = steps.iter().partition(|step| step.beside);
+        let console = Console::new();
+        let count = all(&console, here, others.clone(), &|name| Command::new(name));
+        assert_eq!((count.passed, count.failed, RUN.load(Relaxed)), (2, 3, 3));
+        let mut says = Command::new("echo");
+        says.arg("3 passed, 0 failed, 1 left out: no b");
+        let count = told(&console, &says.output().unwrap());
+        assert_eq!(console.last(count), "1 passed, 0 failed, 1 left out: no b");
+    }
+
+    /// `--only` with the name of a step beside the others runs that step and no other.
+    #[test]
+    fn no_other_step_has_the_name_of_one_beside() {
+        for step in STEPS.iter().filter(|step| step.beside) {
+            let named = STEPS.iter().filter(|other| other.name.contains(step.name));
+            assert_eq!(named.count(), 1, "{}", step.name);
+        }
+    }
 
     /// Reads `_flagpost_stack_size = 128K`, in KiB, of a linker script.
     fn stack_size(script: &str) -> u32 {

@@ -5,15 +5,15 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use super::linux::{PACKAGE, part};
-use super::{bench_fabric, kills};
+use super::{bench_fabric, kills, test};
 use crate::console::{Console, out};
 use crate::count::Count;
 use crate::hosts::Hosts;
-use crate::{children, compiling, paths, tools};
+use crate::{compiling, paths, tools};
 
 /// Ranks of a quick run of the tests; of CI beside it; and of the command, since some cases are for
 /// three.
@@ -81,8 +81,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
             &arguments.filter,
         )?
     };
-    out(&count.line());
-    Ok(count.failed == 0)
+    Ok(console.verdict(count))
 }
 
 /// Whether libfabric is here, or can be installed.
@@ -176,9 +175,7 @@ fn cases(
             if let Library::Newer(dir) = library {
                 command.env("LD_LIBRARY_PATH", dir);
             }
-            let part = part(command)?;
-            let Count { passed, failed } = part.count;
-            let skipped = part.skipped.len();
+            let count_of_job = part(console, command)?.count;
             console.clear();
             let mut on = hosts.map_or(String::new(), |hosts| {
                 format!(" on {} namespaces", hosts.names().len())
@@ -189,12 +186,13 @@ fn cases(
                 again += " --newer";
             }
             out(&format!(
-                "fabric, {provider}, {ranks} ranks{on}: {passed} passed, {failed} failed, {skipped} skipped"
+                "fabric, {provider}, {ranks} ranks{on}: {}",
+                count_of_job.line()
             ));
-            if failed > 0 {
+            if count_of_job.failed > 0 {
                 console.failure(&again);
             }
-            count.add(part.count);
+            count.add(count_of_job);
         }
     }
     Ok(count)
@@ -211,21 +209,15 @@ fn headers(console: &Console) -> Result<Count> {
 /// Tests that `cargo test` leaves out. Each has a network of its own, some with all ranks in one
 /// process: one at a time.
 fn tests(console: &Console, targets: &[&[&str]]) -> Result<Count> {
-    console.step("cargo build, examples");
     // `cargo test` of one target leaves out the examples that it starts.
-    let built = compiling::cargo(["build", "--quiet", "--bins", "--examples"])?;
-    let mut count = Count::one(built);
+    compiling::cargo(console, "the examples", ["build", "--bins", "--examples"])?;
+    let mut count = Count::default();
     // Others of these targets need no libfabric: `cargo test` runs them.
     for target in targets {
-        console.step(format!("cargo test {}", target.join(" ")));
         let mut command = Command::new(paths::cargo());
-        command
-            .args(["test", "--quiet", "--locked"])
-            .args(*target)
-            .args(["--", "--ignored", "--test-threads", "1"])
-            .current_dir(paths::root());
-        let status = children::status(&mut command).context("cannot run cargo")?;
-        count.add(Count::one(status.success()));
+        command.args(["test", "--locked"]).args(*target);
+        command.args(["--", "--show-output", "--ignored", "--test-threads", "1"]);
+        count.add(test::programs(console, &mut command)?);
     }
     Ok(count)
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::console::{Console, out};
+use crate::console::Console;
 use crate::count::Count;
 use crate::toolchain::{self, Part};
 use crate::{children, paths};
@@ -21,11 +21,7 @@ const HOSTED: [&str; 3] = ["flagpost-sim", "flagpost-hal-linux", "flagpost-fabri
 
 pub(crate) fn check(console: &Console) -> Result<Count> {
     if !toolchain::has(console, Part::BOARD) {
-        console.clear();
-        out(&format!(
-            "left out: the toolchain has no {}, and rustup cannot add it here",
-            Part::BOARD.name()
-        ));
+        console.left_out(&format!("features, no {} here", Part::BOARD.name()));
         return Ok(Count::default());
     }
     let crates = crates()?;

@@ -10,6 +10,7 @@ use crate::arguments::{self, Unusable};
 use crate::board::Board;
 use crate::boot::Setup;
 use crate::console::{Console, out};
+use crate::count::Count;
 use crate::error::usage;
 use crate::report;
 use crate::run::Run;
@@ -20,9 +21,11 @@ pub(crate) const CORES_MAX: u32 = Board::Virt.cores()[1];
 
 /// Run the conformance cases on a board that QEMU emulates.
 ///
-/// Finds or installs QEMU and what rustup has for the board, builds the image, boots it and
-/// prints a line per case. The boards: `virt` (riscv64, 1 to 512 cores, each with a cache in
-/// software), `scc` (the SCC's own code on 2 to 48 Pentium cores), `an521` (two Cortex-M33).
+/// Finds or installs QEMU and what rustup has for the board, builds the image, boots it and prints
+/// what fails, and last `N passed, N failed, N skipped`; with `--filter`, `--seeds` or `--verbose`
+/// also a line per case, and what the cases measure. The boards: `virt` (riscv64, 1 to 512 cores,
+/// each with a cache in software), `scc` (the SCC's own code on 2 to 48 Pentium cores), `an521`
+/// (two Cortex-M33).
 ///
 /// Exit status: 0 if all passed, 1 if a case failed, hung, trapped, panicked or fell silent, 2 if
 /// nothing was run because the input is wrong or a tool is missing.
@@ -61,6 +64,9 @@ pub(crate) struct Arguments {
     /// One JSON object per case, a line each, on standard output, when the case ends
     #[arg(long)]
     json: bool,
+    /// Print a line per case, and what the image logs
+    #[arg(long)]
+    verbose: bool,
     /// Build the image as a program is built of which counts of instructions are given: as one
     /// unit, which takes minutes
     #[arg(long)]
@@ -171,7 +177,7 @@ impl Arguments {
     fn show(&self, console: &Console, runs: &[Run]) -> bool {
         console.clear();
         console.release();
-        if !self.json {
+        if !self.json && (self.verbose || self.filter.is_some() || self.seeds.is_some()) {
             report::tables(runs);
         }
         report::errors(console, runs, &|run| self.repeat(run));
@@ -180,6 +186,11 @@ impl Arguments {
                 "no case runs on {} cores: all were skipped",
                 self.cores()
             ));
+        }
+        if !self.json {
+            let mut count = Count::default();
+            runs.iter().for_each(|run| count.add(run.count()));
+            console.verdict(count);
         }
         runs.iter().all(Run::ok)
     }
@@ -330,6 +341,7 @@ mod tests {
             parallel: false,
             json: true,
             measure: true,
+            verbose: false,
             arguments: Vec::new(),
         };
         let well = || Run::new(8, 0);

@@ -10,11 +10,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use flagpost_common::heeding;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::boot;
 use crate::children::{self, Running};
-use crate::console::{Console, out};
+use crate::console::Console;
 use crate::count::Count;
 
 /// A call: what it shows, its arguments, and words of standard error, all of which must be there.
@@ -23,7 +24,7 @@ type Check = (&'static str, &'static str, &'static [&'static str]);
 /// Broken images: exit status 1, and the message names case, core and trouble. The ones that hang
 /// get little time.
 #[rustfmt::skip]
-const BROKEN: [Check; 14] = [
+const BROKEN: [Check; 16] = [
     ("a case that fails", "--filter broken.fail",
         &["case broken.fail failed on core 7:", "--cores 8 --seed 0 --filter broken.fail"]),
     ("a case that waits for ever", "--filter broken.hang --timeout 10",
@@ -39,6 +40,12 @@ const BROKEN: [Check; 14] = [
           "in a barrier (call at ", "case broken.deadlock hung"]),
     ("a case in which a core leaves that others need", "--filter broken.leaver --timeout 10",
         &["case broken.leaver failed on core ", "PeerLeft"]),
+    ("a case in which cores wait for each other after a failure", "--filter broken.stands",
+        &["case broken.stands panicked on core ", "flagpost-cases/broken.rs:",
+          "waits for a notification by ", "for ever, since 1 have failed"]),
+    ("an assertion of defmt's that fails", "--filter broken.assert",
+        &["case broken.assert panicked on core 7 at ", "flagpost-cases/broken.rs:",
+          "an assertion after this call", "broken on purpose"]),
     ("a case that traps", "--filter broken.trap",
         &["case broken.trap trapped on core 1: load access fault", "at _flagpost_load_from_zero"]),
     ("a case that overflows its stack", "--filter broken.overflow",
@@ -82,20 +89,15 @@ const NO_QEMU: Check = ("no QEMU, and no way to install it", "",
 /// Runs the command; `false` if anything went unnoticed.
 pub(crate) fn run(console: &Console) -> Result<bool> {
     let count = all(console)?;
-    out(&count.line());
-    Ok(count.failed == 0)
+    Ok(console.verdict(count))
 }
 
 /// All checks, without the summary.
 pub(crate) fn all(console: &Console) -> Result<Count> {
     let mut count = Count::default();
     let mut note = |name: &str, wrong: Option<String>| {
-        out(&format!(
-            "{} {name}",
-            if wrong.is_none() { "ok    " } else { "FAILED" }
-        ));
         if let Some(wrong) = &wrong {
-            console.say(wrong);
+            console.error(&format!("{name}: {wrong}"));
         }
         count.add(Count::one(wrong.is_none()));
     };
@@ -125,14 +127,14 @@ pub(crate) fn all(console: &Console) -> Result<Count> {
 /// A call of this program's `qemu` command.
 fn call(arguments: &str) -> Command {
     // This program, also where a build of the steps before has put another one in its place.
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = heeding(format!("/proc/{}/exe", std::process::id()));
     command.arg("qemu").args(arguments.split_whitespace());
     command.stdin(Stdio::null());
     command
 }
 
 /// What is wrong with the outcome of a check, if anything.
-fn wrong(&(name, _, words): &Check, status: i32, output: &Output) -> Option<String> {
+fn wrong(&(_, _, words): &Check, status: i32, output: &Output) -> Option<String> {
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
     let mut wrong = Vec::new();
@@ -146,7 +148,7 @@ fn wrong(&(name, _, words): &Check, status: i32, output: &Output) -> Option<Stri
         wrong.push("expected one line on standard error and nothing else".to_owned());
     }
     let what = wrong.join("; ");
-    (!wrong.is_empty()).then(|| format!("{name}: {what}\n{stdout}{stderr}"))
+    (!wrong.is_empty()).then(|| format!("{what}\n{stdout}{stderr}"))
 }
 
 /// With `--json` a failing case is one object, and standard output holds nothing else.

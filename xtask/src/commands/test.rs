@@ -3,7 +3,7 @@
 //! The quick run takes minutes; CI makes it. The deep run makes the same parts, with all seeds,
 //! schedules and searches, and some parts of its own.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, pipe};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -58,8 +58,9 @@ const SCHEDULES: u64 = 20_000;
 /// The quick run tries a part of the seeds and schedules that the deep run tries. Each part
 /// prints how long it took, and a deep one before that how long it will take.
 ///
-/// Exit status: 0 if nothing failed; else 1; 2 for bad input. The last line is
-/// `N passed, N failed`.
+/// Exit status: 0 if nothing failed; else 1; 2 for bad input. The last line is `N passed, N failed,
+/// N skipped, N left out: WHY`. Skipped are cases for other numbers of ranks or other machines;
+/// left out are tests of what this machine lacks.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Arguments {
     /// All seeds, schedules and searches, and those parts that only a deep run has
@@ -68,6 +69,9 @@ pub(crate) struct Arguments {
     /// Only this part; may be given several times
     #[arg(long = "part", value_name = "NAME", value_parser = PossibleValuesParser::new(PARTS.map(|part| part.name)))]
     parts: Vec<String>,
+    /// Print what passes and what is skipped, too
+    #[arg(long)]
+    verbose: bool,
 }
 
 /// A part of the tests.
@@ -152,10 +156,10 @@ const PARTS: [Part; 9] = [
 
 /// Runs the command; `false` if anything failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> bool {
-    let count = parts(console, arguments, &[]);
-    console.failures();
-    out(&count.line());
-    count.failed == 0
+    if arguments.verbose {
+        console.be_verbose();
+    }
+    console.verdict(parts(console, arguments, &[]))
 }
 
 /// Parts that CI runs beside the others, as steps of their own.
@@ -169,8 +173,8 @@ pub(crate) fn quick(console: &Console) -> Count {
 /// The quick run of a part, without the summary.
 pub(crate) fn only(console: &Console, part: &str) -> Count {
     let arguments = Arguments {
-        deep: false,
         parts: vec![part.to_owned()],
+        ..Arguments::default()
     };
     parts(console, &arguments, &[])
 }
@@ -186,9 +190,7 @@ fn parts(console: &Console, arguments: &Arguments, but: &[&str]) -> Count {
     let mut parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
     if arguments.parts.is_empty() && !fabric::is_possible() {
         parts.retain(|part| part.name != FABRIC);
-        out(&format!(
-            "{FABRIC} is left out: no libfabric is here; `cargo xtask doctor` says how to get it"
-        ));
+        console.left_out("fabric, no libfabric here (see `cargo xtask doctor`)");
     }
     if arguments.deep {
         let total: u64 = parts.iter().map(|part| part.minutes).sum();
@@ -230,11 +232,11 @@ fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
             Count::one(false)
         });
         console.clear();
-        let ran = if ran == Count::default() {
+        let ran = if ran.is_some() {
+            ran
+        } else {
             console.error(&format!("{}: nothing was tested", part.name));
             Count::one(false)
-        } else {
-            ran
         };
         out(&format!(
             "{}: {}, {:.0} s, {:.0} of them to compile",
@@ -249,45 +251,75 @@ fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
     count
 }
 
-/// `cargo test`, its output passed on and counted.
+/// `cargo test`.
 fn host(console: &Console, deep: bool) -> Result<Count> {
     // All but the documentation's examples. What does not build counts when the tests are run.
-    compiling::cargo(["test", "--no-run"])?;
+    let _ = compiling::cargo(console, "the tests", ["test", "--no-run"]);
     let mut command = Command::new(paths::cargo());
-    command.args(["test", "--locked", "--no-fail-fast"]);
+    command.args(["test", "--locked", "--no-fail-fast", "--", "--show-output"]);
     if deep {
         command.env("FLAGPOST_DEEP", "1");
         // Some of them need it.
         tools::libfabric_headers(console)?;
-        command.args(["--", "--include-ignored"]);
+        command.arg("--include-ignored");
     }
-    command
-        .current_dir(paths::root())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
-    let mut cargo = Running::start(&mut command).context("cannot run cargo test")?;
-    let mut count = Count::default();
-    let stdout = cargo
-        .child
-        .stdout
-        .take()
-        .context("no pipe from cargo test")?;
-    for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
-        out(&line);
+    programs(console, &mut command)
+}
+
+/// Runs a `cargo test` that shows what its tests print, and counts. It prints what a program says
+/// in which a test fails, or that ends without a result.
+pub(super) fn programs(console: &Console, command: &mut Command) -> Result<Count> {
+    let (said, pipe) = pipe().context("no pipe for cargo test")?;
+    let also = pipe.try_clone().context("no pipe for cargo test")?;
+    command.current_dir(paths::root()).stdin(Stdio::null());
+    command.stdout(pipe).stderr(also);
+    let started = Running::start(command);
+    // The ends that the command holds would keep the pipe open.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut cargo = started.context("cannot run cargo test")?;
+    let (mut count, mut lines) = (Count::default(), Vec::new());
+    for line in BufReader::new(said).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if let Some(why) = line.strip_prefix("skipped: ") {
+            console.left_out(why);
+        }
         if let Some(test) = failed_test(&line) {
             console.failure(test);
         }
-        if let Some(part) = result(&line) {
-            count.add(part);
+        let result = result(&line);
+        lines.push(line);
+        match result {
+            None => console.step(step(&lines)),
+            Some(part) => {
+                if part.failed > 0 || console.is_verbose() {
+                    lines.iter().for_each(|line| out(line));
+                }
+                lines.clear();
+                count.add(part);
+            }
         }
     }
+    console.clear();
     // A failure to build prints no result.
     if !cargo.wait()?.success() && count.failed == 0 {
+        lines.iter().for_each(|line| out(line));
         console.failure("cargo test: see the errors above");
         count.failed = 1;
     }
     Ok(count)
+}
+
+/// The program that runs: cargo has said `Running tests/host/main.rs (target/debug/...)`.
+fn step(lines: &[String]) -> String {
+    let of = |line: &String| {
+        let line = line.trim_start();
+        let name = line
+            .strip_prefix("Running ")
+            .or(line.strip_prefix("Doc-tests "));
+        name.map(str::to_owned)
+    };
+    let name = lines.iter().rev().find_map(of).unwrap_or_default();
+    format!("testing {name}")
 }
 
 /// Reads `test fence::opens ... FAILED`.
@@ -310,6 +342,7 @@ fn result(line: &str) -> Option<Count> {
     Some(Count {
         passed: before("passed")?,
         failed: before("failed")?,
+        skipped: 0,
     })
 }
 
@@ -334,14 +367,15 @@ fn qemu(console: &Console, runs: &[Runs], mappings: &[&str]) -> Result<Count> {
     let mut count = Count::default();
     for group in groups {
         let runs: Vec<_> = runs.by_ref().take(group.len()).collect();
-        if let Some(setup) = group.first() {
-            out(&format!(
-                "\n{} cores {}",
-                setup.cores,
-                setup.arguments.join(" ")
-            ));
+        let of_group = show(console, &runs);
+        if let Some(Setup {
+            cores, arguments, ..
+        }) = group.first()
+        {
+            let words = [&[format!("qemu, {cores} cores")], &arguments[..]].concat();
+            out(&format!("{}: {}", words.join(", "), of_group.line()));
         }
-        count.add(show(console, &runs));
+        count.add(of_group);
     }
     Ok(count)
 }
@@ -354,11 +388,12 @@ fn seeds(console: &Console, seeds: u32) -> Result<Count> {
     Ok(show(console, &runs))
 }
 
-/// Prints the table and errors of some runs, and counts them.
+/// Prints the errors of some runs, and the table if asked, and counts them.
 pub(crate) fn show(console: &Console, runs: &[Run]) -> Count {
     console.clear();
-    out("");
-    report::tables(runs);
+    if console.is_verbose() {
+        report::tables(runs);
+    }
     report::errors(console, runs, &|run| {
         format!("cargo xtask qemu --cores {} --seed {}", run.cores, run.seed)
     });
@@ -383,7 +418,7 @@ mod tests {
         let well = part("well", |_| {
             Ok(Count {
                 passed: 3,
-                failed: 0,
+                ..Count::default()
             })
         });
         let fails = part("fails", |console| {
@@ -391,6 +426,7 @@ mod tests {
             Ok(Count {
                 passed: 2,
                 failed: 2,
+                skipped: 1,
             })
         });
         let cannot = part("cannot", |_| anyhow::bail!("a tool is missing"));
@@ -407,7 +443,7 @@ mod tests {
         ] {
             let console = Console::new();
             let count = sum(&console, parts, deep);
-            assert_eq!(count, Count { passed, failed });
+            assert_eq!((count.passed, count.failed), (passed, failed));
             assert_eq!(console.failed(), told);
         }
     }
@@ -420,7 +456,8 @@ mod tests {
             result(line),
             Some(Count {
                 passed: 12,
-                failed: 3
+                failed: 3,
+                skipped: 0
             })
         );
         assert_eq!(result("running 3 tests"), None);

@@ -45,6 +45,8 @@ pub enum Presence {
 #[derive(Debug)]
 struct Shared {
     ranks: Vec<AtomicU8>,
+    /// The rank that was lost first, plus 1; 0 while none is.
+    first_lost: AtomicU32,
     /// How often the owner has asked what ranks wait for; and of each rank, the question that it
     /// has answered last.
     asked: AtomicU32,
@@ -52,6 +54,15 @@ struct Shared {
     /// The ranks that have ended their program.
     ended: Vec<AtomicBool>,
     stop: AtomicBool,
+}
+
+impl Shared {
+    /// `rank` is lost; the first one is kept.
+    fn note_lost(&self, rank: usize) {
+        let word = u32::try_from(rank + 1).unwrap_or(0);
+        let first = &self.first_lost;
+        let _ = first.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
+    }
 }
 
 /// A job's meeting place. It ends when this is dropped.
@@ -75,6 +86,7 @@ impl Hub {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             ranks: (0..ranks).map(|_| AtomicU8::new(EXPECTED)).collect(),
+            first_lost: AtomicU32::new(0),
             asked: AtomicU32::new(0),
             answered: (0..ranks).map(|_| AtomicU32::new(0)).collect(),
             ended: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
@@ -121,8 +133,16 @@ impl Hub {
     pub fn mark_lost(&self, rank: u16) {
         if let Some(state) = self.shared.ranks.get(usize::from(rank)) {
             let lost = |state| (state != LEFT).then_some(LOST);
-            let _ = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, lost);
+            if { state.fetch_update(Ordering::AcqRel, Ordering::Acquire, lost) }.is_ok() {
+                self.shared.note_lost(rank.into());
+            }
         }
+    }
+
+    /// The rank that was lost first, if any.
+    pub fn first_lost(&self) -> Option<u16> {
+        let word = self.shared.first_lost.load(Ordering::Acquire);
+        u16::try_from(word.checked_sub(1)?).ok()
     }
 
     /// Whether `rank` has ended its program in order. It may still be here, for others.
@@ -348,6 +368,7 @@ impl Thread {
     fn ends(&mut self, rank: usize) {
         self.members[rank].wire = None;
         self.shared.ranks[rank].store(LOST, Ordering::Release);
+        self.shared.note_lost(rank);
     }
 
     /// If all ranks have given something, each gets all of it.

@@ -3,7 +3,12 @@
 use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;
 
+use flagpost_common::patience;
+
 use super::*;
+
+/// What lasts longer than this on a machine at rest does not happen.
+const SOON: Duration = Duration::from_secs(3);
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -48,7 +53,7 @@ fn each_rank_gets_what_all_have_given_as_often_as_they_like() {
 
 /// Waits for what another thread does soon.
 fn soon(happens: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + patience(SOON);
     while !happens() {
         assert!(Instant::now() < end, "it does not happen");
         std::thread::sleep(Duration::from_millis(1));
@@ -85,7 +90,7 @@ fn a_rank_is_told_who_was_lost_before_it_came() {
     assert!(first.gather(&[], || ()).is_err());
     soon(|| hub.presence(2) == Presence::Left);
     let mut last = join(&hub, 3, 4, secret);
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + patience(SOON);
     while last.lost() != [1] || last.left() != [2] {
         assert!(Instant::now() < end && !last.is_broken());
     }
@@ -109,7 +114,7 @@ fn a_rank_that_has_ended_its_program_still_gives() {
     let [mut first, mut second] = [0, 1].map(|rank| join(&hub, rank, 2, secret));
     assert!(first.ended().is_empty());
     second.end();
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + patience(SOON);
     while first.ended().is_empty() {
         assert!(Instant::now() < end, "nothing is heard");
     }
@@ -186,8 +191,7 @@ fn a_rank_that_reads_late_and_little_holds_nobody_up_and_gets_all() {
         let all = vec![given(round), vec![round]];
         assert_eq!(first.gather(&given(round), || ()), Ok(all));
     }
-    slow.set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
+    slow.set_read_timeout(Some(patience(SOON))).unwrap();
     for round in 0..ROUNDS {
         let expected = frame(Kind::All, &pack(&[given(round), vec![round]]));
         let mut come = vec![0; expected.len()];
@@ -223,9 +227,7 @@ fn a_rank_that_stops_half_way_is_lost() {
 fn is_sent_away(hub: &Hub, bytes: &[u8]) -> bool {
     let mut stream = TcpStream::connect(hub.address()).unwrap();
     stream.write_all(bytes).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
+    stream.set_read_timeout(Some(patience(SOON))).unwrap();
     match stream.read(&mut [0]) {
         Ok(count) => count == 0,
         Err(why) => why.kind() == io::ErrorKind::ConnectionReset,
@@ -350,7 +352,7 @@ fn ranks_are_asked_what_they_wait_for() {
             hub.ask();
         }
         for meeting in [&mut first, &mut second] {
-            let end = Instant::now() + Duration::from_secs(10);
+            let end = Instant::now() + patience(SOON);
             while !meeting.is_asked() {
                 assert!(Instant::now() < end, "in round {round}");
                 meeting.look();

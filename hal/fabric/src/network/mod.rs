@@ -4,6 +4,7 @@ mod ends;
 mod probe;
 
 use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
 use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -73,9 +74,25 @@ impl std::fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
+/// What libfabric refuses.
 impl From<String> for OpenError {
     fn from(why: String) -> Self {
-        Self(why)
+        Self(why + &heeded(std::env::vars_os()))
+    }
+}
+
+/// Of the `variables`, those by which libfabric is told what to do: they may be the cause.
+fn heeded(variables: impl Iterator<Item = (OsString, OsString)>) -> String {
+    let told = variables.filter_map(|(name, value)| {
+        let name = name.to_str().filter(|name| name.starts_with("FI_"))?;
+        let is_log = name.starts_with("FI_LOG_");
+        (!is_log).then(|| format!("{name}={}", value.display()))
+    });
+    let mut told: Vec<String> = told.collect();
+    told.sort();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!("; libfabric heeds {}: is that meant?", told.join(", ")),
     }
 }
 
@@ -104,10 +121,11 @@ impl Drop for Network {
 struct Inner {
     /// The process that has opened this.
     process: u32,
+    /// Dropped first: the hub hears that this rank is gone before its peers find out.
+    meeting: RefCell<Option<Meeting>>,
     end: End,
     rank: u16,
     ranks: u16,
-    meeting: RefCell<Option<Meeting>>,
     /// The immediates of each rank, where puts are ordered.
     sequences: Vec<Sequence>,
     /// Whose immediate has arrived last, if others of the same rank have waited for it.
@@ -489,5 +507,20 @@ impl Fabric for Network {
 
     fn ticks_per_second(&self) -> u64 {
         1_000_000_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_libfabric_heeds_is_named() {
+        let heeded = |names: &[&str]| heeded(names.iter().map(|name| (name.into(), "x".into())));
+        assert_eq!(heeded(&["HOME", "FI_LOG_LEVEL", "MY_FI_PROVIDER"]), "");
+        assert_eq!(
+            heeded(&["FI_TCP_PORT_LOW_RANGE", "HOME", "FI_PROVIDER"]),
+            "; libfabric heeds FI_PROVIDER=x, FI_TCP_PORT_LOW_RANGE=x: is that meant?"
+        );
     }
 }

@@ -121,6 +121,6 @@ impl Network {
         let why = self
             .failure()
             .map_or(String::new(), |why| format!(" ({why})"));
-        OpenError(format!("provider {provider} does not work: {what}{why}"))
+        OpenError::from(format!("provider {provider} does not work: {what}{why}"))
     }
 }

@@ -6,10 +6,13 @@
 
 use flagpost_hal::CoreId;
 
-use super::{Run, State};
+use super::{Run, Running, State};
 use crate::machine::waits::Watched;
 use crate::op::Access;
 use crate::report::{End, Report, Waiting, Word};
+
+/// The environment variable that asks for the library's own accesses, too.
+const TIMELINE: &str = "FLAGPOST_SIM_TIMELINE";
 
 /// Cores whose accesses a timeline shows, at most.
 const SHOWN: usize = 12;
@@ -25,9 +28,7 @@ impl Run<'_, '_> {
         let cores = 0..self.config.cores;
         let counters = { cores.clone() }.map(|core| *self.machine.count(core));
         let counters = counters.collect();
-        if matches!(end, End::Deadlock | End::Livelock) {
-            self.ask(&mut waiting);
-        }
+        self.ask(&mut waiting);
         Report {
             end,
             failures: self.failures,
@@ -101,16 +102,14 @@ impl Run<'_, '_> {
             let core = waiting.core.get();
             let index = usize::from(core);
             self.cores[index].strand.desk().asked.set(true);
-            // A core that says something does so before its second rest. One that never does is
-            // stopped there: searches come to thousands of deadlocks.
+            // A core that says something does so before its second rest on words. One that never
+            // does is stopped there: searches come to thousands of deadlocks. Pauses are no rests.
             let mut rests = 0;
             for _ in 0..POLL {
                 let op = self.cores[index].next();
                 let desk = self.cores[index].strand.desk();
                 let reply = match op.access {
-                    Access::Relax | Access::Watch { .. } | Access::WaitForRing if rests > 0 => {
-                        break;
-                    }
+                    Access::Watch { .. } | Access::WaitForRing if rests > 0 => break,
                     Access::Relax | Access::Watch { .. } | Access::WaitForRing => {
                         rests += 1;
                         0
@@ -150,7 +149,13 @@ impl Run<'_, '_> {
                 shown.push(core.get());
             }
         }
-        let mut text = self.trace.render(&shown, &self.machine.shape);
+        // A program that calls the kernel is told its own accesses, and not those of its calls.
+        let calls = |running: &Running<'_>| running.strand.desk().called.get().is_some();
+        let whole = std::env::var_os(TIMELINE).is_some() || !self.cores.iter().any(calls);
+        let mut text = self.trace.render(&shown, &self.machine.shape, whole);
+        if !whole {
+            text.push_str(&format!("    (with {TIMELINE}=all: all accesses)\n"));
+        }
         let hidden = self.cores.len() - shown.len();
         if hidden > 0 {
             text.push_str(&format!("    ({hidden} more cores are not shown)\n"));

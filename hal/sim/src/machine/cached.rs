@@ -117,6 +117,9 @@ impl Machine {
         if stale != 0 {
             self.report(Oracle::StaleRead, core, line, stale, None);
         }
+        if *self.memory.dirty(line) != 0 {
+            self.check_hidden(core, line, span(byte, len.into()), false);
+        }
         let note = match (stale != 0, hit) {
             (true, _) => Note::Stale,
             (false, true) => Note::Hit,

@@ -28,12 +28,13 @@ impl Machine {
             Oracle::StaleRead => self.oracles.stale_read,
             Oracle::StaleMerge => self.oracles.stale_merge,
             Oracle::LostStore => self.oracles.lost_store,
+            Oracle::HiddenStore => self.oracles.hidden_store,
         };
         if !on || self.hazard.is_some() {
             return;
         }
         let last = match oracle {
-            Oracle::LostStore => None,
+            Oracle::LostStore | Oracle::HiddenStore => None,
             _ => self.memory.last_writer(line),
         };
         self.hazard = Some(Hazard {
@@ -64,6 +65,34 @@ impl Machine {
         if let Some(holder) = holder {
             let (line, mask) = (parcel.line, parcel.intended);
             self.report(Oracle::PendingClobber, core, line, mask, Some(holder));
+        }
+    }
+
+    /// O5: `core` loads `wanted` bytes of a line that somebody holds dirty, or is writing back:
+    /// from memory, or from a cache.
+    ///
+    /// Its own cache counts where it loads past that. Bytes that the holder did not store to do
+    /// not: a line may have a word that is polled beside bytes of its owner.
+    #[cold]
+    pub(super) fn check_hidden(&mut self, core: u16, line: u32, wanted: Mask, past: bool) {
+        let hidden = |other: u16| {
+            let cached = self
+                .caches
+                .find(other, line)
+                .map(|slot| self.caches.get(slot));
+            let mask = cached.map_or(0, |cached| cached.stored);
+            if other == core {
+                // Its stores under way it sees.
+                return if past { mask & wanted } else { 0 };
+            }
+            let stores = self.cores[usize::from(other)].stores.iter();
+            let under_way = stores.filter(|p| p.write_back && p.line == line);
+            under_way.fold(mask, |mask, p| mask | p.intended) & wanted
+        };
+        let found = (0..self.shape.cores).find(|&other| hidden(other) != 0);
+        if let Some(holder) = found {
+            let mask = hidden(holder);
+            self.report(Oracle::HiddenStore, core, line, mask, Some(holder));
         }
     }
 }

@@ -83,6 +83,9 @@ impl Machine {
         }
         let index = byte / 4;
         let (shown, early) = self.observe(core, line, index);
+        if *self.memory.dirty(line) != 0 {
+            self.check_hidden(core, line, span(byte, width.into()), true);
+        }
         let (word, forwarded) = self.forward(core, line, index, shown);
         let value = match width {
             1 => word >> (byte % 4 * 8) & 0xff,
@@ -303,6 +306,9 @@ impl Machine {
         // The operation works on memory itself: never early, never late.
         let old = word(self.memory.line(line), byte / 4);
         self.know(core, line, byte / 4);
+        if *self.memory.dirty(line) != 0 {
+            self.check_hidden(core, line, mask, true);
+        }
         match operation {
             Amo::Read => return Outcome::new(old, Note::None),
             Amo::CompareSwap { expected, .. } if old != expected => {

@@ -587,7 +587,7 @@ fn another_set_up_is_noticed() {
         }
         core.mark("go");
         core.store_u32(at(0, 4), 1);
-        Ok::<(), ()>(())
+        Ok::<(), &str>(())
     };
     let config = Config {
         memory_size: 128,

@@ -2,7 +2,7 @@
 //! and does not object to correct programs.
 
 use crate::common::*;
-use flagpost_hal::{CachedMemory, Coherence, Topology, UncachedMemory};
+use flagpost_hal::{Amo, CachedMemory, Coherence, NativeAtomics as _, Topology, UncachedMemory};
 use flagpost_sim::{Alarm, Config, End, Oracle, Oracles, Profile, Report, SimCore};
 
 /// Nothing happens by itself: only an oracle can object.
@@ -22,8 +22,8 @@ fn alarm(report: &Report) -> &Alarm {
 }
 
 /// Checks that `program` sets off `oracle`, and nothing if that one is off.
-fn only(oracle: Oracle, off: Oracles, program: fn(SimCore) -> Outcome) -> Alarm {
-    let report = run(calm(Oracles::ALL), program);
+fn only(oracle: Oracle, off: Oracles, program: impl Fn(SimCore) -> Outcome) -> Alarm {
+    let report = run(calm(Oracles::ALL), &program);
     assert_eq!(alarm(&report).oracle, oracle, "{report}");
     run(calm(off), program).assert_done();
     alarm(&report).clone()
@@ -132,6 +132,44 @@ fn o4_an_invalidate_of_unsaved_stores() {
         Ok(())
     });
     assert_eq!((alarm.at.offset, alarm.bytes), (67, 2));
+}
+
+/// Core 0 finds bytes by `load` that are in the cache of core 1, or in its own.
+fn hidden(owner: u16, load: fn(&SimCore)) -> Alarm {
+    let off = Oracles {
+        hidden_store: false,
+        ..Oracles::ALL
+    };
+    only(Oracle::HiddenStore, off, |core| {
+        if core.core().get() == owner {
+            core.write(at(owner, 64), &[1, 2, 3]);
+            core.store_u32(at(1, 0), 1);
+        }
+        if core.core().get() == 0 {
+            wait_and_acquire(&core, at(1, 0), 1);
+            core.load_u32(at(owner, 68)); // its owner has not stored there
+            load(&core);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn o5_a_load_of_bytes_that_were_not_written_back() {
+    let bulk = |core: &SimCore| core.load_bytes(at(1, 62), &mut [0; 3]);
+    let through = |core: &SimCore| core.read(at(1, 62), &mut [0; 3]);
+    for load in [bulk, through] {
+        let alarm = hidden(1, load);
+        assert_eq!(alarm.core.get(), 0);
+        assert_eq!(alarm.other.map(|core| core.get()), Some(1));
+        assert_eq!((alarm.at, alarm.bytes), (at(1, 64), 1));
+    }
+    let atomic = |core: &SimCore| {
+        core.atomic_u32(at(1, 64), Amo::Read);
+    };
+    assert_eq!(hidden(1, atomic).bytes, 3);
+    let own = hidden(0, |core| core.load_bytes(at(0, 65), &mut [0; 2]));
+    assert_eq!((own.other, own.bytes), (None, 1));
 }
 
 #[test]

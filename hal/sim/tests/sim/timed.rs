@@ -30,7 +30,7 @@ fn scc(cores: u16) -> Config {
 fn run(config: Config, program: impl Fn(SimCore)) -> Report {
     let report = Sim::new(config).run(|core| {
         program(core);
-        Ok::<(), ()>(())
+        Ok::<(), &str>(())
     });
     report.assert_done();
     report

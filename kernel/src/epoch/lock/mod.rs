@@ -118,8 +118,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// Cost and order: see the [module](crate::epoch::lock).
     ///
     /// # Errors
-    /// [`Error::NoSuchRank`], [`Error::EpochOpen`] (this rank has another access epoch, or the
-    /// target locked already, or a lock it still waits for), [`Error::TooManyLocks`],
+    /// [`Error::NoSuchRank`], [`Error::LockedTwice`], [`Error::EpochOpen`] (this rank has another
+    /// access epoch, or a lock it still waits for), [`Error::TooManyLocks`],
     /// [`Error::EpochAbandoned`], [`Error::PeerLost`], [`Error::PeerLeft`].
     ///
     /// # Example

@@ -24,6 +24,8 @@ pub(crate) const CASES: &[Case<Qemu>] = &[
     case("broken.panic", |context| culprit(context, panic)),
     case("broken.deadlock", deadlock),
     case("broken.leaver", leaver),
+    case("broken.stands", stands),
+    case("broken.assert", asserts),
 ];
 
 const fn case(name: &'static str, run: fn(&mut Context<'_, Qemu>) -> Result) -> Case<Qemu> {
@@ -33,6 +35,7 @@ const fn case(name: &'static str, run: fn(&mut Context<'_, Qemu>) -> Result) -> 
         max_cores: u16::MAX,
         atomics: false,
         lacks: None,
+        leftovers: false,
         epochs: 1,
         run,
     }
@@ -121,8 +124,37 @@ fn leaver(context: &mut Context<'_, Qemu>) -> Result {
         true => Ok(()),
         false => world.barrier(),
     });
-    leave(*context.machine.bus());
+    leave(*context.machine.bus(), Exit::Pass);
     Ok(done?)
+}
+
+/// The last core fails, and each other one waits for itself.
+fn stands(context: &mut Context<'_, Qemu>) -> Result {
+    let last = context.machine.core().get() + 1 == context.machine.cores();
+    let link = Qemu::link(&context.machine, context.session, None)?;
+    let done = World::run(link, context.arena, Config::default(), |world| {
+        let window = world.allocate::<u32>(1)?;
+        let mut never = window.expect(0..1, Tag(1))?.from(world.rank())?;
+        never.start()?;
+        match last {
+            true => Ok::<(), flagpost::Error>(()),
+            false => never.wait().map(drop),
+        }
+    });
+    leave(*context.machine.bus(), Exit::Fail);
+    Ok(done?)
+}
+
+/// The last core finds by defmt's means that something is wrong.
+fn asserts(context: &mut Context<'_, Qemu>) -> Result {
+    let last = context.machine.core().get() + 1 == context.machine.cores();
+    let link = Qemu::link(&context.machine, context.session, None)?;
+    World::run(link, context.arena, Config::default(), |world| {
+        world.barrier()?;
+        defmt::assert!(!last, "broken on purpose");
+        Ok::<(), flagpost::Error>(())
+    })?;
+    Ok(())
 }
 
 fn panic(_: &Context<'_, Qemu>) {

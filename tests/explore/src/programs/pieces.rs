@@ -458,6 +458,8 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Attached<'
     fn attach_again(&self, world: &World<'_, L>, again: &[bool]) -> Result<(), Wrong> {
         let own = world.rank().index();
         let before: Vec<Displacement> = self.places.iter().map(Cell::get).collect();
+        // Peers get a byte of each piece below.
+        self.window().sync()?;
         world.barrier()?;
         if again[own] {
             self.dynamic.detach(self.memory)?;
@@ -477,6 +479,8 @@ impl<'w, T: Element, L: Link, S: Strategy<'w, L>> Windowed<'w, L> for Attached<'
                 return Err(Wrong::Reached(rank, found));
             }
         }
-        Ok(lock.unlock()?)
+        lock.unlock()?;
+        // No piece is stored to while peers get of it.
+        Ok(world.barrier()?)
     }
 }

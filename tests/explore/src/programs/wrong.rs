@@ -1,5 +1,7 @@
 //! Why a rank's part did not come out as it must.
 
+use core::fmt;
+
 use flagpost::{Error, Rank, Unfinished};
 
 /// Why a rank's part did not come out as it must.
@@ -22,6 +24,15 @@ pub enum Wrong {
     Source(Rank),
     /// An access by the displacement of memory that this rank has detached did not end as it must.
     Reached(Rank, Result<(), Error>),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(error) => write!(f, "{error}"),
+            other => write!(f, "{other:?}"),
+        }
+    }
 }
 
 impl From<Error> for Wrong {

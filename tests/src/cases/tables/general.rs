@@ -1,8 +1,8 @@
 //! Cases of the world, what surrounds it, and what only load/store machines have.
 
 use crate::cases::{
-    ANY, Links, MANY, Machines, case, epochs, events, hal, join, lacks, link, locks, making, part,
-    pscw_timeout, rma, rma_request, small, stencil, timeout, window, world,
+    ANY, Links, MANY, Machines, case, epochs, events, hal, join, lacks, leftovers, link, locks,
+    making, part, pscw_timeout, rma, rma_request, small, stencil, timeout, window, world,
 };
 use crate::{Case, MachinePlatform, Platform};
 use flagpost::{EpochSlots, MatchVector};
@@ -36,6 +36,7 @@ impl<P: Platform> Links<P> {
         }),
         case("part.split", 2, 48, |c| part::split(&join(c)?)),
         case("part.apart", 2, ANY, |c| part::apart(&join(c)?)),
+        case("part.rooms", 1, 16, |c| part::rooms(&join(c)?)),
         case("part.spare", 2, 48, |c| part::spare(&join(c)?)),
         case("stencil.notified", 1, ANY, stencil::notified),
         case("stencil.pscw", 1, ANY, stencil::pscw),
@@ -70,7 +71,7 @@ impl<P: MachinePlatform> Machines<P> {
     pub(crate) const MACHINE: &'static [Case<P>] = &[
         case("world.restart", 1, MANY, world::restart),
         case("world.other_build", 2, ANY, world::other_build),
-        case("world.dirty_restart", 1, MANY, world::dirty_restart),
+        leftovers(case("world.dirty_restart", 1, MANY, world::dirty_restart)),
         case("world.reset_alone", 2, MANY, world::reset_alone),
         case("world.late_put", 2, ANY, world::late_put),
         case("world.early_peers", 2, ANY, world::early_peers),

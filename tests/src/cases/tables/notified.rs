@@ -211,6 +211,9 @@ impl<P: Platform> Links<P> {
         case("notify.several", 1, MANY, |c| {
             notify_request::several(&join(c)?)
         }),
+        case("notify.requests_overlap", 1, MANY, |c| {
+            notify_request::overlap(&join(c)?)
+        }),
         case("notify.probe", 1, MANY, |c| {
             notify_request::probe(&join(c)?)
         }),
@@ -285,12 +288,16 @@ impl<P: Platform> Links<P> {
         case("timeout.counters", 2, MANY, |c| {
             count_request::late(&join(c)?)
         }),
+        case("counters.rounds", 1, MANY, |c| {
+            count_request::rounds(&join(c)?)
+        }),
         case("signals.compared", 1, MANY, |c| {
             signals::compared(&join(c)?)
         }),
         case("signals.pipeline", 1, ANY, |c| signals::pipeline(&join(c)?)),
         case("signals.wide", 1, ANY, |c| signals::wide(&join(c)?)),
         case("signals.sums", 1, MANY, |c| signals::sums(&join(c)?)),
+        case("timeout.signals", 1, MANY, |c| signals::looks(&join(c)?)),
         case("signals.refused", 1, MANY, |c| signals::refused(&join(c)?)),
         case("events.ring", 1, ANY, |c| events::ring(&join(c)?)),
         case("events.counts", 1, 48, |c| events::counts(&join(c)?)),

@@ -65,6 +65,9 @@ pub struct Arguments {
         conflicts_with_all = ["json", "search", "record"]
     )]
     replay: Option<String>,
+    /// No row per point that is killed
+    #[arg(skip)]
+    is_quiet: bool,
 }
 
 /// Which machine.
@@ -127,6 +130,7 @@ pub fn all(console: &Console, schedules: u64, search: bool) -> Result<Count> {
     let arguments = Arguments {
         schedules,
         search,
+        is_quiet: !console.is_verbose(),
         ..Arguments::default()
     };
     sweep(console, &arguments)
@@ -159,8 +163,8 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
     let sources = Sources::read(console)?;
     if sources.errors > 0 {
         return Ok(Count {
-            passed: 0,
             failed: sources.errors,
+            ..Count::default()
         });
     }
     let file = arguments.on.file();
@@ -200,7 +204,7 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
         killers: known,
         schedules: arguments.schedules,
     };
-    let table = Table::new(&plan.points, arguments.json);
+    let table = Table::new(&plan.points, arguments);
     let sweep = match arguments.on {
         On::Sim => simulator(console, &sources, &plan, &table)?,
         On::Qemu => board::sweep(console, Board::Virt, &killers, &plan, &table)?,
@@ -292,15 +296,17 @@ impl Sources {
 /// Prints rows as they come.
 struct Table {
     json: bool,
+    quiet: bool,
     name: usize,
 }
 
 impl Table {
     /// For these points. Prints the head.
-    fn new(names: &[&str], json: bool) -> Self {
+    fn new(names: &[&str], arguments: &Arguments) -> Self {
         let name = names.iter().map(|name| name.len()).max().unwrap_or(0);
-        let table = Self { json, name };
-        if !json {
+        let (json, quiet) = (arguments.json, arguments.is_quiet);
+        let table = Self { json, quiet, name };
+        if !json && !quiet {
             table.line("point", "how", "schedules", "killed by");
         }
         table
@@ -320,6 +326,9 @@ impl Table {
                 map.insert("equivalent".to_owned(), json!(equivalent));
             }
             return out(&object.to_string());
+        }
+        if self.quiet && result.killed != equivalent {
+            return;
         }
         let text = |name: &str| result.object[name].as_str().unwrap_or("").to_owned();
         let (how, by) = match (result.killed, equivalent) {
@@ -470,6 +479,7 @@ impl Sweep {
         Count {
             passed: points.saturating_sub(failed),
             failed,
+            skipped: 0,
         }
     }
 

@@ -125,9 +125,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
         number: arguments.number,
     };
     let count = plan.run(console)?;
-    console.failures();
-    out(&count.line());
-    Ok(count.failed == 0)
+    Ok(console.verdict(count))
 }
 
 /// What CI runs.
@@ -341,10 +339,8 @@ impl Plan {
 
 /// Where `flagpost-run` and the examples are.
 fn build(console: &Console) -> Result<PathBuf> {
-    console.step("building flagpost-run and the examples");
-    if !compiling::cargo(["build", "--quiet", "--bins", "--examples"])? {
-        bail!("flagpost-run and the examples do not build");
-    }
+    let words = ["build", "--bins", "--examples"];
+    compiling::cargo(console, "flagpost-run and the examples", words)?;
     Ok(paths::target().join("debug"))
 }
 
