@@ -56,7 +56,7 @@ pub(crate) fn room<'r, L: Link>(request: &Request<'r, L>) -> Option<&'r Cell<Clo
 #[inline(always)]
 pub(crate) fn test<L: Link>(request: &mut Request<'_, L>, looks: u32) -> Option<Status> {
     if request.lacks_one()
-        && request.has_first_lines()
+        && request.may_complete()
         && request.world().queue.is_empty()
         && request.world().link().fast_take(request.next(), looks)
     {

@@ -17,7 +17,7 @@ use super::{Tag, fast};
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
     complete::{Complete, Sealed},
-    immediate::{Filter, Notification, unpack, wildcards},
+    immediate::{Notification, unpack, wildcards},
     window::{Closed, Core, Lines, fast::declined},
 };
 
@@ -37,15 +37,9 @@ impl From<Notification> for Status {
     }
 }
 
-/// In [`Request::wanted`]: the request is started. No immediate has this bit.
-const STARTED: u32 = 1 << 31;
-
-/// In [`Request::start`], above the number of a line: any source, any tag.
-pub(super) const ANY_SOURCE: u32 = 1 << 31;
-pub(super) const ANY_TAG: u32 = 1 << 30;
-
-/// The last line that a request begins with: a range beyond it has the lines before it as well.
-const LAST: u32 = ANY_TAG - 1;
+const STARTED: u32 = Closed::STARTED;
+pub(super) const ANY_SOURCE: u32 = Closed::ANY_SOURCE;
+pub(super) const ANY_TAG: u32 = Closed::ANY_TAG;
 
 /// A persistent request: completes when `count` notifications have matched it. 32 bytes, one line.
 ///
@@ -107,7 +101,7 @@ impl<'r, L: Link> Request<'r, L> {
             core,
             world: core.world,
             wanted: core.world.limits.pack(wanted),
-            start: start.min(LAST) | ANY_SOURCE | any_tag,
+            start: start.min(Closed::LAST) | ANY_SOURCE | any_tag,
             end,
             expected: 1,
             left: 1,
@@ -160,19 +154,19 @@ impl<'r, L: Link> Request<'r, L> {
         if self.is_started() {
             return Err(Error::RequestActive);
         }
-        let tag_bits = self.world.queue.tag_bits();
-        self.open(self.core.requested.room_for(self.closed(), tag_bits)?)
+        let (tag_bits, mut request) = (self.world.queue.tag_bits(), self.closed());
+        request.wanted |= STARTED;
+        self.open(self.core.requested.room_for(request, tag_bits)?)
     }
 
     #[inline(always)]
     fn open(&mut self, place: Option<&Cell<Closed>>) -> Result<(), Error> {
-        let closed = self.closed();
         point!(PUBLISH "no dirty line travels over what arrives":
-            "notify.start.publish", self.core.publish(closed.lines)?);
-        if let Some(open) = place {
-            open.set(closed);
-        }
+            "notify.start.publish", self.core.publish(self.lines())?);
         self.wanted |= STARTED;
+        if let Some(open) = place {
+            open.set(self.closed());
+        }
         self.left = self.expected;
         Ok(())
     }
@@ -374,11 +368,10 @@ impl<'r, L: Link> Request<'r, L> {
         self.is_started() && self.left == 1
     }
 
-    /// True if its lines are the first that are closed, or are none while those are.
+    /// True if its lines are the first that are closed, or are none.
     #[inline(always)]
-    pub(crate) fn has_first_lines(&self) -> bool {
-        let filter = || self.filter();
-        self.core.requested.has_first(self.lines(), filter)
+    pub(crate) fn may_complete(&self) -> bool {
+        self.core.requested.has_first(self.closed()) || self.end == 0
     }
 
     /// The notification that it waits for, if it waits for just one.
@@ -387,12 +380,14 @@ impl<'r, L: Link> Request<'r, L> {
         self.wanted & !STARTED
     }
 
-    /// The last notification was the [next](Self::next) one: ends the request, which has the first
-    /// lines.
+    /// The last notification was the [next](Self::next) one: ends the request, which
+    /// [may complete](Self::may_complete).
     #[inline(always)]
     pub(crate) fn complete_first(&mut self) -> Status {
         self.left = 0;
-        self.core.requested.close_first();
+        if self.end != 0 {
+            self.core.requested.close_first();
+        }
         self.wanted &= !STARTED;
         self.world.status(self.wanted)
     }
@@ -493,23 +488,16 @@ impl<'r, L: Link> Request<'r, L> {
     }
 
     pub(crate) fn lines(&self) -> Lines {
-        Lines {
-            start: self.start & LAST,
-            end: self.end,
-        }
+        self.closed().lines()
     }
 
-    #[inline]
-    fn filter(&self) -> Filter {
-        let any = [ANY_SOURCE, ANY_TAG].map(|bit| self.start & bit != 0);
-        Filter::new(self.world.queue.tag_bits(), self.wanted, any)
-    }
-
-    #[inline]
+    /// What its window keeps of it while it is started.
+    #[inline(always)]
     fn closed(&self) -> Closed {
         Closed {
-            lines: self.lines(),
-            filter: self.filter(),
+            wanted: self.wanted,
+            start: self.start,
+            end: self.end,
         }
     }
 
@@ -521,7 +509,8 @@ impl<'r, L: Link> Request<'r, L> {
     /// It is not started any more.
     #[inline]
     fn close(&mut self) {
-        self.core.requested.close(self.closed());
+        let tag_bits = self.world.queue.tag_bits();
+        self.core.requested.close(self.closed(), tag_bits);
         self.wanted &= !STARTED;
     }
 }

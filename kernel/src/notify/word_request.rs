@@ -31,7 +31,6 @@ use crate::{
     Budget, DynamicWindow, Error, Missing, Timeout, Unfinished, Waiting, Window, World,
     complete::{Complete, Sealed},
     epoch::Strategy,
-    immediate::Filter,
     window::{Closed, Core, Lines, counters::CELL},
 };
 
@@ -315,11 +314,11 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
             return Err(Error::CounterNotReset { index });
         }
         if let Some((core, lines)) = self.target {
-            let place = core.requested.room_for(word_of(lines), 0)?;
+            let place = core.requested.room_for(Closed::silent(lines), 0)?;
             point!(PUBLISH "no dirty line is evicted over what arrives":
                 "words.start.publish", core.publish(lines)?);
             if let Some(open) = place {
-                open.set(word_of(lines));
+                open.set(Closed::silent(lines));
             }
         }
         self.started = true;
@@ -494,17 +493,9 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
     /// This rank's stores to the lines are allowed again.
     fn close(&mut self) {
         if let Some((core, lines)) = self.target {
-            core.requested.close(word_of(lines));
+            core.requested.close(Closed::silent(lines), 0);
         }
         self.started = false;
-    }
-}
-
-/// The lines of a request that takes no notifications.
-fn word_of(lines: Lines) -> Closed {
-    Closed {
-        lines,
-        filter: Filter::NONE,
     }
 }
 

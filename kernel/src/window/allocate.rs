@@ -347,7 +347,7 @@ impl<'w, T: Pod, L: Link, S: Strategy<'w, L>> Window<'w, T, L, S> {
     /// Waits until nobody uses the window any more.
     pub(super) fn leave(&self) -> Result<(), Error> {
         let core = &self.core;
-        if core.requested.all().any(|open| !open.lines.is_empty()) {
+        if core.requested.all().any(|open| !open.lines().is_empty()) {
             return Err(Error::Exposed);
         }
         if core.passive.any() {

@@ -326,7 +326,7 @@ impl<'w, L: Link> Core<'w, L> {
         self.model == Model::Separate
             && epoch
                 .into_iter()
-                .chain(self.requested.all().map(|closed| closed.lines))
+                .chain(self.requested.all().map(Closed::lines))
                 .any(|open| open.meets(lines))
     }
 }
@@ -402,19 +402,57 @@ impl Lines {
 /// How many started requests with lines a window takes.
 const REQUESTS: usize = 32;
 
-/// A started request: its lines, and the notifications that it matches.
+/// A started request, in its own words: their meaning is looked up where a second one is started.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Closed {
-    pub(crate) lines: Lines,
-    pub(crate) filter: Filter,
+    /// The immediate that matches, and [`Closed::STARTED`]; 0 if no notification does.
+    pub(crate) wanted: u32,
+    /// The first line, and which of source and tag do not matter.
+    pub(crate) start: u32,
+    /// The line behind the last one.
+    pub(crate) end: u32,
 }
 
 impl Closed {
-    const FREE: Self = Self {
-        lines: Lines::NONE,
-        filter: Filter::NONE,
-    };
+    /// In `wanted`: the request is started. No immediate has this bit.
+    pub(crate) const STARTED: u32 = 1 << 31;
+    /// In `start`, above the number of a line: any source, any tag.
+    pub(crate) const ANY_SOURCE: u32 = 1 << 31;
+    pub(crate) const ANY_TAG: u32 = 1 << 30;
+    /// The last line that a request begins with: a range beyond it has the lines before it as well.
+    pub(crate) const LAST: u32 = Self::ANY_TAG - 1;
+
+    const FREE: Self = Self::silent(Lines::NONE);
+
+    /// A request for a word, which matches no notification.
+    pub(crate) const fn silent(Lines { start, end }: Lines) -> Self {
+        let start = if start < Self::LAST {
+            start
+        } else {
+            Self::LAST
+        };
+        Self {
+            wanted: 0,
+            start,
+            end,
+        }
+    }
+
+    pub(crate) const fn lines(self) -> Lines {
+        Lines {
+            start: self.start & Self::LAST,
+            end: self.end,
+        }
+    }
+
+    fn filter(self, tag_bits: u32) -> Filter {
+        if self.wanted == 0 {
+            return Filter::NONE;
+        }
+        let any = [Self::ANY_SOURCE, Self::ANY_TAG].map(|bit| self.start & bit != 0);
+        Filter::new(tag_bits, self.wanted, any)
+    }
 }
 
 /// Lines of started requests. Most programs have one: it takes the first place, which is looked at
@@ -447,18 +485,22 @@ impl Requested {
     /// [`Error::RequestsOverlap`] if one with lines matches notifications that it would match.
     pub(crate) fn room_for(
         &self,
-        Closed { lines, filter }: Closed,
+        request: Closed,
         tag_bits: u32,
     ) -> Result<Option<&Cell<Closed>>, Error> {
-        if self.all().any(|one| one.filter.meets(filter, tag_bits)) {
+        let filter = request.filter(tag_bits);
+        if self
+            .all()
+            .any(|one| one.filter(tag_bits).meets(filter, tag_bits))
+        {
             return Err(Error::RequestsOverlap);
         }
-        if lines.is_empty() {
+        if request.lines().is_empty() {
             return Ok(None);
         }
         let max = REQUESTS as u8;
         let mut places = (1..=max).zip(&self.places);
-        let free = places.find(|(_, place)| place.get().lines.is_empty());
+        let free = places.find(|(_, place)| place.get().lines().is_empty());
         let (number, place) = free.ok_or(Error::TooManyRequests { max })?;
         self.used.set(self.used.get().max(number));
         Ok(Some(place))
@@ -468,20 +510,25 @@ impl Requested {
     #[inline]
     pub(crate) fn first_room(&self) -> Option<&Cell<Closed>> {
         let [first, ..] = &self.places;
-        (first.get().lines.end == 0 && self.used.get() <= 1).then_some(first)
+        (first.get().end == 0 && self.used.get() <= 1).then_some(first)
     }
 
     /// A started request has ended: this rank's stores there are allowed again. Of equal ones, any
     /// ends.
-    pub(crate) fn close(&self, closed: Closed) {
-        if closed.lines.is_empty() {
+    pub(crate) fn close(&self, request: Closed, tag_bits: u32) {
+        let is = |one: Closed| (one.lines(), one.filter(tag_bits));
+        if request.lines().is_empty() {
             return;
         }
-        if let Some(place) = self.places.iter().find(|place| place.get() == closed) {
+        if let Some(place) = self
+            .places
+            .iter()
+            .find(|place| is(place.get()) == is(request))
+        {
             place.set(Closed::FREE);
         }
         let taken = (1..=self.used.get()).zip(&self.places);
-        let taken = taken.filter(|(_, place)| !place.get().lines.is_empty());
+        let taken = taken.filter(|(_, place)| !place.get().lines().is_empty());
         self.used.set(taken.last().map_or(0, |(number, _)| number));
     }
 
@@ -492,12 +539,12 @@ impl Requested {
         first.set(Closed::FREE);
     }
 
-    /// True if a request has the first place, or no lines while that is free.
+    /// True if a request has the first place. (False may also be said of one that does and whose
+    /// last match was of another source or tag than it was started with.)
     #[inline]
-    pub(crate) fn has_first(&self, lines: Lines, filter: impl FnOnce() -> Filter) -> bool {
+    pub(crate) fn has_first(&self, request: Closed) -> bool {
         let [first, ..] = &self.places;
-        let first = first.get();
-        first.lines == lines && (self.used.get() <= 1 || first.filter == filter())
+        first.get() == request
     }
 }
 
@@ -513,10 +560,7 @@ mod tests {
     fn nth(nth: usize) -> Closed {
         let start = nth.saturating_mul(2) as u32;
         let end = start.saturating_add(1);
-        Closed {
-            lines: Lines { start, end },
-            ..Closed::FREE
-        }
+        Closed::silent(Lines { start, end })
     }
 
     /// Lines are closed while their requests are started, those of 32 at the most; one more is
@@ -552,26 +596,26 @@ mod tests {
             let ended = [1, 2, REQUESTS / 2, REQUESTS][lap % 4];
             for _ in 0..ended {
                 let gone = open.remove([0, open.len() - 1, lap % open.len()][lap % 3]);
-                if requested.has_first(nth(gone).lines, || Filter::NONE) && lap % 2 == 0 {
+                if requested.has_first(nth(gone)) && lap % 2 == 0 {
                     requested.close_first();
                 } else {
-                    requested.close(nth(gone));
+                    requested.close(nth(gone), 0);
                 }
                 check(&requested, &open);
             }
             // One that has none closes none.
-            requested.close(Closed::FREE);
+            requested.close(Closed::FREE, 0);
             check(&requested, &open);
         }
     }
 
     fn check(requested: &Requested, open: &[usize]) {
         for one in open {
-            let lines = nth(*one).lines;
-            let closed = requested.all().any(|closed| closed.lines.meets(lines));
+            let lines = nth(*one).lines();
+            let closed = requested.all().any(|closed| closed.lines().meets(lines));
             assert!(closed, "{one} of {open:?}");
         }
-        let closed = requested.all().filter(|closed| !closed.lines.is_empty());
+        let closed = requested.all().filter(|closed| !closed.lines().is_empty());
         assert_eq!(closed.count(), open.len());
     }
 }
