@@ -368,10 +368,10 @@ impl<'r, L: Link> Request<'r, L> {
         self.is_started() && self.left == 1
     }
 
-    /// True if its lines are the first that are closed, or are none.
+    /// True if it has the first place for closed lines, or needs none.
     #[inline(always)]
     pub(crate) fn may_complete(&self) -> bool {
-        self.core.requested.has_first(self.closed()) || self.end == 0
+        self.end == 0 || self.core.requested.has_first(self.wanted)
     }
 
     /// The notification that it waits for, if it waits for just one.

@@ -516,15 +516,19 @@ impl Requested {
     /// A started request has ended: this rank's stores there are allowed again. Of equal ones, any
     /// ends.
     pub(crate) fn close(&self, request: Closed, tag_bits: u32) {
-        let is = |one: Closed| (one.lines(), one.filter(tag_bits));
         if request.lines().is_empty() {
-            return;
+        } else if self.used.get() <= 1 {
+            self.close_first();
+        } else {
+            self.close_beside(request, tag_bits);
         }
-        if let Some(place) = self
-            .places
-            .iter()
-            .find(|place| is(place.get()) == is(request))
-        {
+    }
+
+    #[inline(never)]
+    fn close_beside(&self, request: Closed, tag_bits: u32) {
+        let is = |one: Closed| (one.lines(), one.filter(tag_bits));
+        let mut places = self.places.iter();
+        if let Some(place) = places.find(|place| is(place.get()) == is(request)) {
             place.set(Closed::FREE);
         }
         let taken = (1..=self.used.get()).zip(&self.places);
@@ -539,12 +543,12 @@ impl Requested {
         first.set(Closed::FREE);
     }
 
-    /// True if a request has the first place. (False may also be said of one that does and whose
-    /// last match was of another source or tag than it was started with.)
+    /// True if the request that wants this has the first place: no two that match the same are
+    /// started.
     #[inline]
-    pub(crate) fn has_first(&self, request: Closed) -> bool {
+    pub(crate) fn has_first(&self, wanted: u32) -> bool {
         let [first, ..] = &self.places;
-        first.get() == request
+        first.get().wanted == wanted
     }
 }
 
@@ -559,8 +563,13 @@ mod tests {
     /// Of a request for a word.
     fn nth(nth: usize) -> Closed {
         let start = nth.saturating_mul(2) as u32;
-        let end = start.saturating_add(1);
-        Closed::silent(Lines { start, end })
+        Closed {
+            wanted: Closed::STARTED | (nth as u32).wrapping_shl(8),
+            ..Closed::silent(Lines {
+                start,
+                end: start.saturating_add(1),
+            })
+        }
     }
 
     /// Lines are closed while their requests are started, those of 32 at the most; one more is
@@ -596,7 +605,7 @@ mod tests {
             let ended = [1, 2, REQUESTS / 2, REQUESTS][lap % 4];
             for _ in 0..ended {
                 let gone = open.remove([0, open.len() - 1, lap % open.len()][lap % 3]);
-                if requested.has_first(nth(gone)) && lap % 2 == 0 {
+                if requested.has_first(nth(gone).wanted) && lap % 2 == 0 {
                     requested.close_first();
                 } else {
                     requested.close(nth(gone), 0);
