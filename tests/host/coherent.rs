@@ -93,6 +93,45 @@ fn bursts_are_taken_in_order() {
     runs.run().assert_done();
 }
 
+/// Fails if a flush does not tell the owner that it has placed the data. The owner has found these
+/// claimed, and sleeps; nothing else comes to wake it.
+#[test]
+fn an_owner_that_sleeps_is_told_what_a_flush_has_placed() {
+    let program = |core: SimCore| {
+        let mut arena = [0; 512];
+        let link = flagpost_coherent::Coherent::start(
+            coherent::Coherent::new(core.clone()),
+            Session::FIRST,
+        )?;
+        let world = World::start(link, &mut arena, WorldConfig::default())?;
+        let window = world.allocate::<u32>(1)?;
+        let [owner, producer] = [0, 1].map(Rank::new);
+        let mut told = window.expect(0..1, Tag(1))?.from(producer)?;
+        core.mark("go");
+        if world.rank() == producer {
+            window.put_notify(owner, 0, &[7], Tag(1))?;
+            return window.flush(owner);
+        }
+        told.start()?;
+        told.wait()?;
+        assert_eq!(window.local().get(0)?, 7);
+        Ok::<_, Error>(())
+    };
+    let config = Config {
+        cores: 2,
+        memory_size: 16 << 10,
+        sleeps: true,
+        ..Config::default()
+    };
+    let bounds = Bounds {
+        preemptions: Some(1),
+        ..Bounds::default()
+    };
+    let explored = Sim::new(config).explore(&bounds, Method::States, false, program);
+    println!("{explored}");
+    explored.assert_done();
+}
+
 /// Fails if a rank that waits for one post does not watch the match vector's word while another
 /// post is in it.
 #[test]
