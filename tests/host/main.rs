@@ -8,6 +8,7 @@
 //! * `fast`: what short ways must leave to the long ones.
 //! * `abandoned`, `bounds`, `held`, `lines`, `locks`, `many`, `own_piece`, `payload`, `rma`,
 //!   `windows`: what no case can show.
+//! * `builds`: ranks whose images were built otherwise.
 //! * `parts`: what every link promises, over a part's.
 //! * `given_back`: after each call that fails or frees, all is as before.
 //! * `leaving`: ranks that leave or are lost, on a machine that knows of it.
@@ -23,6 +24,7 @@ mod groups;
 
 mod abandoned;
 mod bounds;
+mod builds;
 mod coherent;
 mod costs;
 mod fast;
