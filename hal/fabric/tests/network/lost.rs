@@ -68,6 +68,7 @@ fn operations_to_a_rank_that_is_gone_fail() {
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
     const COUNT: u32 = 500;
+    let heard = AtomicBool::new(false);
     on_each_provider(3, |network| {
         let gone = CoreId::new(1);
         let put = |at, immediate, confirmed| Work::Put {
@@ -90,6 +91,13 @@ fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
             return;
         }
         if network.core().get() == 0 {
+            // While nothing of it is polled it has not left, though its end is heard of.
+            until(|| {
+                network.pause();
+                heard.swap(false, Ordering::Relaxed)
+            });
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!network.is_lost(gone) && !network.has_left(Some(gone)));
             // What is asked for comes after what is polled.
             let start = Instant::now();
             while !network.has_left(Some(gone)) {
@@ -112,6 +120,7 @@ fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
         } else {
             until(|| network.lost().is_some() || network.has_left(Some(gone)));
             assert_eq!(network.lost(), None);
+            heard.store(true, Ordering::Relaxed);
         }
     });
 }
