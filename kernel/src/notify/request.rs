@@ -491,7 +491,7 @@ impl<'r, L: Link> Request<'r, L> {
         self.closed().lines()
     }
 
-    /// What its window keeps of it while it is started.
+    /// Its words that the window keeps while it is started.
     #[inline(always)]
     fn closed(&self) -> Closed {
         Closed {

@@ -410,7 +410,7 @@ pub(crate) struct Closed {
     pub(crate) wanted: u32,
     /// The first line, and which of source and tag do not matter.
     pub(crate) start: u32,
-    /// The line behind the last one.
+    /// The number after the last line's.
     pub(crate) end: u32,
 }
 
