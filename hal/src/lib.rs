@@ -179,6 +179,7 @@ mod address;
 mod coherence;
 #[cfg(feature = "embedded-hal")]
 mod delay;
+mod early;
 pub mod fabric;
 pub mod image;
 mod lock;
@@ -191,6 +192,7 @@ pub use address::{Address, CoreId, Kind, Region};
 pub use coherence::{Coherence, Lines};
 #[cfg(feature = "embedded-hal")]
 pub use delay::Delay;
+pub use early::{Early, EarlyRead, Expected};
 pub use lock::{Held, TestAndSet};
 pub use machine::{Clock, Machine, MessageBuffer, Relax, Topology, Watch};
 pub use memory::{Amo, CachedMemory, NativeAtomics, UncachedMemory, Word};

@@ -2,7 +2,7 @@
 
 use core::{fmt, panic::Location};
 
-use crate::{Address, CachedMemory, Coherence, CoreId, TestAndSet, UncachedMemory};
+use crate::{Address, CachedMemory, Coherence, CoreId, Expected, TestAndSet, UncachedMemory};
 
 /// On-chip message buffers: see [`Kind::MessageBuffer`](crate::Kind).
 pub trait MessageBuffer {
@@ -29,6 +29,20 @@ pub trait Topology {
     #[inline(always)]
     fn called(&self, place: &'static Location<'static>) {
         let _ = place;
+    }
+
+    /// The same of a call that tells other cores nothing.
+    #[inline(always)]
+    fn looks(&self, place: &'static Location<'static>) {
+        self.called(place);
+    }
+
+    /// The program starts a request for `len` bytes at `at` of this core's, reads them, or ends the
+    /// request: for machines that tell of a read before the wait ([`Early`](crate::Early)). The
+    /// default ignores it.
+    #[inline(always)]
+    fn expected(&self, at: Address, len: usize, what: Expected<'_>) {
+        let _ = (at, len, what);
     }
 
     /// A core that will not answer any more, if there is one: its process is gone, say. Waiting

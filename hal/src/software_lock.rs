@@ -64,7 +64,7 @@
 use core::{fmt, panic::Location};
 
 use crate::{
-    Address, CachedMemory, Clock, Coherence, CoreId, Lines, MessageBuffer, Region, Relax,
+    Address, CachedMemory, Clock, Coherence, CoreId, Expected, Lines, MessageBuffer, Region, Relax,
     TestAndSet, Topology, UncachedMemory, Watch,
 };
 
@@ -290,6 +290,16 @@ impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE
     #[inline(always)]
     fn called(&self, place: &'static Location<'static>) {
         self.machine.called(place);
+    }
+
+    #[inline(always)]
+    fn looks(&self, place: &'static Location<'static>) {
+        self.machine.looks(place);
+    }
+
+    #[inline(always)]
+    fn expected(&self, at: Address, len: usize, what: Expected<'_>) {
+        self.machine.expected(at, len, what);
     }
 
     fn lost(&self) -> Option<CoreId> {

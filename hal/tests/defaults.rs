@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Kind, Lines, MessageBuffer,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Expected, Kind, Lines, MessageBuffer,
     NativeAtomics, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch,
 };
 use flagpost_record::Records;
@@ -301,6 +301,8 @@ fn hints_and_optional_parts_are_off() {
     assert_eq!((machine.lost(), machine.is_lost(ME)), (None, false));
     machine.ended();
     Topology::called(&machine, Location::caller());
+    machine.looks(Location::caller());
+    machine.expected(own(8), 8, Expected::Starts);
     assert_eq!(machine.atomic_u64(own(8), Amo::Add(1)), 0);
     assert_eq!(
         machine.peek(own(8), 8),

@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Coherence, CoreId, Lines, MessageBuffer, Region, Relax, Topology, UncachedMemory,
-    Watch, WithSoftwareLock,
+    Address, Coherence, CoreId, Expected, Lines, MessageBuffer, Region, Relax, Topology,
+    UncachedMemory, Watch, WithSoftwareLock,
 };
 
 /// Overrides all that is optional, and keeps an account of what was called.
@@ -82,6 +82,14 @@ impl Topology for Rich {
         self.called(format!("called {}", place.line()));
     }
 
+    fn looks(&self, place: &'static Location<'static>) {
+        self.called(format!("looks {}", place.line()));
+    }
+
+    fn expected(&self, at: Address, len: usize, _: Expected<'_>) {
+        self.called(format!("expected {at} {len}"));
+    }
+
     fn lost(&self) -> Option<CoreId> {
         Some(CoreId::new(0))
     }
@@ -144,14 +152,19 @@ fn what_a_machine_overrides_is_passed_on() {
     locked.settle();
     let place = Location::caller();
     Topology::called(&locked, place);
+    locked.looks(place);
+    locked.expected(at, 3, Expected::Starts);
     locked.relax(&[Watch { at, seen: 0 }; 2]);
     locked.told(second);
     locked.ended();
-    let told = format!("called {}", place.line());
+    let [told, looks] = ["called", "looks"].map(|how| format!("{how} {}", place.line()));
+    let expected = format!("expected {at} 3");
     let load = format!("load_bytes {at} 3");
     let calls = locked.machine().calls.take();
     assert_eq!(
         calls,
-        [&load, "settle", &told, "relax 2", "told 1", "ended"]
+        [
+            &load, "settle", &told, &looks, &expected, "relax 2", "told 1", "ended"
+        ]
     );
 }

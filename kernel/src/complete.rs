@@ -155,7 +155,7 @@ pub fn test_any<'s, L: Link + 's, C: Complete<'s, L>>(
     requests: &mut [C],
 ) -> Result<Option<usize>, Error> {
     if let Some(request) = requests.first() {
-        called!(request.world());
+        looks!(request.world());
     }
     let Some(world) = world_of(requests)? else {
         return Ok(None);
@@ -209,7 +209,7 @@ pub fn wait_any<'s, L: Link + 's, C: Complete<'s, L>>(
     requests: &mut [C],
 ) -> Result<Option<usize>, Error> {
     if let Some(request) = requests.first() {
-        called!(request.world());
+        looks!(request.world());
     }
     wait(requests, true, |world, requests| {
         Ok(poll(world, requests)?.map(Some))
@@ -243,7 +243,7 @@ pub fn wait_any<'s, L: Link + 's, C: Complete<'s, L>>(
 #[track_caller]
 pub fn wait_all<'s, L: Link + 's, C: Complete<'s, L>>(requests: &mut [C]) -> Result<(), Error> {
     if let Some(request) = requests.first() {
-        called!(request.world());
+        looks!(request.world());
     }
     let done = wait(requests, false, |world, requests| {
         while requests.iter().any(C::is_open) {

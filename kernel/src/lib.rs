@@ -125,12 +125,23 @@ macro_rules! called {
     };
 }
 
+/// `called!`, for a call that tells other ranks nothing.
+macro_rules! looks {
+    ($world:expr) => {
+        $world.note_place();
+        $world.looks();
+    };
+}
+
 /// `called!`, for a call with a fast path: its place is noted ([`World::note_place`]) if that
 /// declines. Where the call is nothing to the link, the world is not even looked at.
 macro_rules! tries {
     ($world:expr) => {
+        tries!($world, tries)
+    };
+    ($world:expr, $how:ident) => {
         if L::LISTENS || !L::PASSIVE {
-            $world.tries();
+            $world.$how();
         }
     };
 }

@@ -320,6 +320,18 @@ impl<L: Link> World<'_, L> {
         }
     }
 
+    /// [`tries`](Self::tries), in a call that tells other ranks nothing.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn looks(&self) {
+        if L::LISTENS {
+            self.link().step(Step::Looks(Location::caller()));
+        }
+        if !L::PASSIVE {
+            self.attend();
+        }
+    }
+
     /// Makes progress for others, if the last [`CALLS`] calls have made none.
     fn attend(&self) {
         let calls = self.calls.get();

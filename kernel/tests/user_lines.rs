@@ -16,10 +16,11 @@ use std::panic::Location;
 
 use flagpost::rma::Operation;
 use flagpost::{
-    Config, DynamicOptions, Error, Link, Rank, Rma, Session, Tag, Window, World, epoch::Assert,
+    Budget, Config, DynamicOptions, Error, Link, Rank, Request, Rma, Session, Tag, Window, World,
+    epoch::Assert, wait_any,
 };
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Alarm, Config as Chip, End, Oracle, Report, Sim, SimCore};
+use flagpost_sim::{Alarm, Config as Chip, End, Oracle, Profile, Report, Sim, SimCore};
 
 const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);
@@ -243,6 +244,160 @@ fn a_get_of_what_its_owner_has_not_published_is_named() {
         let owner = (by == ONE).then_some(0);
         assert_eq!((other, alarm.bytes), (owner, 4), "{name}");
     }
+}
+
+/// How rank 0 reads and waits; the line of the read goes to the cell.
+type Reads = fn(
+    &Window<'_, u32, Mapped<SimCore>>,
+    Request<'_, Mapped<SimCore>>,
+    &Cell<u32>,
+) -> Result<(), Error>;
+
+/// A natural mistake: a rank starts a request, and reads the bytes before it waits. In each of 16
+/// seeds, and by each call that reads or waits.
+#[test]
+fn a_read_before_the_wait_is_named() {
+    let all: [(&str, u32, Reads); 4] = [
+        ("get", 4, |window, mut request, access| {
+            access.set(line!() + 1);
+            window.local().get(1)?;
+            request.wait().map(drop)
+        }),
+        ("copy_out", 32, |window, mut request, access| {
+            access.set(line!() + 1);
+            window.local().copy_out(0, &mut [0; 8])?;
+            window.local().get(8)?; // in another line
+            while request.test()?.is_none() {}
+            Ok(())
+        }),
+        ("loop", 12, |window, mut request, access| {
+            for index in 0..3 {
+                access.set(line!() + 1);
+                window.local().get(index)?;
+            }
+            while request.wait_within(Budget::microseconds(1)).is_err() {}
+            Ok(())
+        }),
+        ("any", 4, |window, request, access| {
+            access.set(line!() + 1);
+            window.local().get(1)?;
+            wait_any(&mut [request]).map(drop)
+        }),
+    ];
+    for (name, bytes, reads) in all {
+        let alarm = breaks(Oracle::EarlyRead, |world, expected| {
+            let window = world.allocate::<u32>(16)?;
+            let mut request = window.expect(0..8, Tag(7))?;
+            if world.rank() == ZERO {
+                expected.other.set(line!() + 1);
+                request.start()?;
+            }
+            world.barrier()?;
+            match world.rank() {
+                ZERO => reads(&window, request, &expected.access),
+                _ => window.put_notify(ZERO, 1, &[9], Tag(7)),
+            }
+        });
+        assert_eq!((alarm.other, alarm.bytes), (None, bytes), "{name}");
+    }
+}
+
+/// Data that do not travel inline may be there before the read, or come between two reads of one
+/// line: all seeds tell the line that reads.
+#[test]
+fn a_read_before_the_wait_for_long_data_is_named() {
+    let line = Cell::new(0);
+    let mut oracles = Vec::new();
+    for (seed, profile) in (0..16).flat_map(|seed| Profile::ALL.map(|profile| (seed, profile))) {
+        let chip = Chip {
+            cores: 2,
+            seed,
+            profile,
+            ..Chip::default()
+        };
+        let report = two(chip, |world| {
+            let window = world.allocate::<u32>(8)?;
+            window.set_inline(false);
+            if world.rank() == ONE {
+                world.barrier()?;
+                return window.put_notify(ZERO, 0, &[9; 8], Tag(7));
+            }
+            let mut request = window.expect(0..8, Tag(7))?;
+            request.start()?;
+            world.barrier()?;
+            line.set(line!() + 1);
+            window.local().get(1)?;
+            request.wait().map(drop)
+        });
+        let End::Oracle(alarm) = &report.end else {
+            panic!("it is not told: {report}");
+        };
+        assert_eq!(
+            alarm.place.map(Location::line),
+            Some(line.get()),
+            "{report}"
+        );
+        oracles.push(alarm.oracle);
+    }
+    assert!(oracles.contains(&Oracle::EarlyRead));
+    let known = [Oracle::EarlyRead, Oracle::StaleRead];
+    assert!(oracles.iter().all(|oracle| known.contains(oracle)));
+}
+
+/// Reads of bytes for which a request is started are none of the programs's mistakes if no peer can
+/// put them before the rank says so, if others are put, or none.
+#[test]
+fn reads_that_no_put_can_meet_are_not_told() {
+    let put = |window: &Window<'_, u32, Mapped<SimCore>>, index: usize, inline| {
+        window.set_inline(inline);
+        window.put_notify(ZERO, index, &[9; 2], Tag(index as u32))
+    };
+    for (seed, profile) in (0..16).flat_map(|seed| Profile::ALL.map(|profile| (seed, profile))) {
+        let chip = Chip {
+            cores: 2,
+            seed,
+            profile,
+            ..Chip::default()
+        };
+        let report = two(chip, |world| {
+            let window = world.allocate::<u32>(8)?;
+            let local = window.local();
+            let request = |index: u32| window.expect(0..8, Tag(index))?.from(ONE);
+            let mut places = [request(0)?, request(2)?];
+            let mut word = window.expect(0..0, Tag(5))?;
+            for inline in [true, false] {
+                if world.rank() == ONE {
+                    word.start()?;
+                    word.wait()?;
+                    put(&window, 0, inline)?;
+                    put(&window, 2, inline)?;
+                    window.get_notify(ZERO, 0, &mut [0; 4], Tag(0))?;
+                } else {
+                    places.iter_mut().try_for_each(|place| place.start())?;
+                    local.copy_out(0, &mut [0; 8])?;
+                    window.notify(ONE, Tag(5))?; // the peer puts after this
+                    places[0].wait()?;
+                    local.copy_out(0, &mut [0; 2])?; // the second put is beside these
+                    places[1].wait()?;
+                    places[0].start()?; // for the get: it changes nothing
+                    local.copy_out(0, &mut [0; 8])?;
+                    places[0].wait()?;
+                }
+                world.barrier()?;
+            }
+            Ok(())
+        });
+        report.assert_done();
+    }
+}
+
+/// Runs a program on two cores.
+fn two(chip: Chip, program: impl Fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error>) -> Report {
+    Sim::new(chip).run(|core| {
+        let mut arena = [0; 1024];
+        let link = Mapped::start(core, Session::FIRST)?;
+        World::run(link, &mut arena, Config::default(), &program)
+    })
 }
 
 /// A promise that is not kept: a fence that is told that nothing was stored.
@@ -505,6 +660,7 @@ fn every_public_call_says_where_it_was_called() {
                 // `test` of a handle is a wait with a budget of 0.
                 let tells = [
                     "called!(",
+                    "looks!(",
                     "called(",
                     ".wait_within(Budget::ZERO)",
                     "run_on(",

@@ -6,7 +6,7 @@
 //! buffer of one line until it is full, another line is stored to, or the rank drains. Words and
 //! test-and-set registers stand for the chip's own, and are the host's atomics.
 //!
-//! # Two oracles
+//! # Three oracles
 //! A write-back moves a whole line, over what other ranks, or this one by puts, have stored there
 //! since the line was fetched. On a chip these bytes are lost without a sign. Here each line is
 //! compared with memory before it is written back, and the rank that would destroy others' bytes
@@ -18,7 +18,10 @@
 //! program stored and loaded them. Each rank notes in the job's memory which of its bytes are so
 //! (`hidden`).
 //!
-//! `FLAGPOST_ORACLE=off` in the environment, or [`Mode::set_oracle`], turns both off: for programs
+//! A rank that reads bytes before its wait for them ([`Early`]) panics when it has waited, if they
+//! are others then: the message says which lines of the program read, and started the request.
+//!
+//! `FLAGPOST_ORACLE=off` in the environment, or [`Mode::set_oracle`], turns all off: for programs
 //! that destroy bytes, or read old ones, on purpose.
 
 use std::cell::{Cell, RefCell};
@@ -29,7 +32,8 @@ use std::sync::atomic::fence;
 
 use flagpost_hal::image::{Backing, PrivateImage};
 use flagpost_hal::{
-    Address, CachedMemory, Coherence, CoreId, Lines, Region, TestAndSet, UncachedMemory, is_library,
+    Address, CachedMemory, Coherence, CoreId, Early, Expected, Lines, Region, TestAndSet,
+    UncachedMemory, is_library,
 };
 
 use crate::bytes::Regions;
@@ -47,6 +51,8 @@ pub struct Emulated {
     called: Cell<Option<Place>>,
     /// A second writer of a line panics, and a rank that loads what an owner has not written back.
     oracle: Cell<bool>,
+    /// The program's requests, and its reads of their bytes.
+    early: RefCell<Early>,
 }
 
 type Place = &'static Location<'static>;
@@ -91,14 +97,38 @@ impl Mode for Emulated {
                 bytes: [0; LINE],
             }),
             called: Cell::new(None),
+            early: RefCell::default(),
             oracle: Cell::new(std::env::var_os(ORACLE).is_none_or(|word| word != "off")),
         }
     }
 
     fn called(&self, place: Place) {
+        self.early.borrow_mut().tells();
+        self.looks(place);
+    }
+
+    fn looks(&self, place: Place) {
         if !is_library(place) {
             self.called.set(Some(place));
         }
+    }
+
+    fn expected(&self, at: Address, len: usize, what: Expected<'_>) {
+        let called = self.called.get();
+        let found = self.early.borrow_mut().note((at, len), what, called, 0);
+        // While a rank panics, the reason has been said.
+        let changed = found.into_iter().find(|read| read.changed);
+        let Some(read) = changed.filter(|_| self.oracle.get() && !std::thread::panicking()) else {
+            return;
+        };
+        panic!(
+            "read before the wait: this rank has read {} bytes from {} after it had started a request for them, and \
+             before that was complete; peers have put others there; read by {}, started by {}",
+            read.len,
+            read.at,
+            name_of(read.place),
+            name_of(read.started),
+        );
     }
 
     fn set_oracle(&self, on: bool) {
@@ -442,6 +472,8 @@ impl TestAndSet for Linux<Emulated> {
 
 #[cfg(test)]
 mod tests {
+    use flagpost_hal::Topology;
+
     use super::*;
     use crate::part::on_ranks;
 
@@ -623,6 +655,44 @@ mod tests {
             };
             assert_eq!(told([(0, write), (0, nothing)], (rank, meant)), None);
         }
+    }
+
+    #[test]
+    fn a_read_before_the_wait_is_told() {
+        let here = Location::caller();
+        let reads: Act<'_> = &|machine, at| {
+            machine.mode().called.set(Some(here));
+            machine.expected(at, 64, Expected::Starts);
+            let mut bytes = [0; 4];
+            machine.read(at.plus(4), &mut bytes);
+            machine.expected(at.plus(4), 4, Expected::Reads(&bytes));
+            machine.invalidate(&[Lines::covering::<Linux<Emulated>>(at, 4)]);
+        };
+        let ends: Act<'_> = &|machine, at| {
+            let now = |distance, into: &mut [u8]| machine.read(at.plus(distance), into);
+            machine.expected(at, 64, Expected::Ends(Some(&now)));
+        };
+        let put = |beside| {
+            move |machine: &Linux<Emulated>, at: Address| {
+                machine.store_u32(at.plus(beside), 7);
+            }
+        };
+        let why = told([(0, reads), (1, &put(4))], (0, ends)).expect("it was old");
+        let name = name_of(Some(here));
+        let place = format!("read by {name}, started by {name}");
+        assert!(why.contains("4 bytes from memory[0]+0x44"), "{why}");
+        assert!(why.contains(&place), "{why}");
+        assert_eq!(told([(0, reads), (1, &put(8))], (0, ends)), None);
+        let tells: Act<'_> = &|machine, at| {
+            reads(machine, at);
+            Topology::called(machine, here);
+        };
+        assert_eq!(told([(0, tells), (1, &put(4))], (0, ends)), None);
+        let meant: Act<'_> = &|machine, at| {
+            machine.mode().set_oracle(false);
+            ends(machine, at);
+        };
+        assert_eq!(told([(0, reads), (1, &put(4))], (0, meant)), None);
     }
 
     #[test]

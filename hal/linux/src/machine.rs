@@ -12,7 +12,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use flagpost_hal::{Address, Clock, CoreId, MessageBuffer, Relax, Topology, UncachedMemory, Watch};
+use flagpost_hal::{
+    Address, Clock, CoreId, Expected, MessageBuffer, Relax, Topology, UncachedMemory, Watch,
+};
 
 use crate::bytes::Regions;
 use crate::clock;
@@ -43,6 +45,20 @@ pub trait Mode: sealed::Sealed + Sized + 'static {
     #[inline(always)]
     fn called(&self, place: &'static Location<'static>) {
         let _ = place;
+    }
+
+    /// [`Topology::looks`].
+    #[doc(hidden)]
+    #[inline(always)]
+    fn looks(&self, place: &'static Location<'static>) {
+        self.called(place);
+    }
+
+    /// [`Topology::expected`].
+    #[doc(hidden)]
+    #[inline(always)]
+    fn expected(&self, at: Address, len: usize, what: Expected<'_>) {
+        let _ = (at, len, what);
     }
 
     /// Whether a rank panics that would write a line back over what others have stored there. Only
@@ -217,6 +233,16 @@ impl<M: Mode> Topology for Linux<M> {
     #[inline(always)]
     fn called(&self, place: &'static Location<'static>) {
         self.own.mode.called(place);
+    }
+
+    #[inline(always)]
+    fn looks(&self, place: &'static Location<'static>) {
+        self.own.mode.looks(place);
+    }
+
+    #[inline(always)]
+    fn expected(&self, at: Address, len: usize, what: Expected<'_>) {
+        self.own.mode.expected(at, len, what);
     }
 
     #[inline]

@@ -94,6 +94,8 @@ pub struct Oracles {
     pub lost_store: bool,
     /// O5: a load of bytes that another core's cache, or the own one past it, has newer.
     pub hidden_store: bool,
+    /// O6: a read of bytes that a request was started for, which a peer has put meanwhile.
+    pub early_read: bool,
 }
 
 impl Oracles {
@@ -104,6 +106,7 @@ impl Oracles {
         stale_merge: true,
         lost_store: true,
         hidden_store: true,
+        early_read: true,
     };
 
     /// All off: hazards show by their consequences only.
@@ -113,6 +116,7 @@ impl Oracles {
         stale_merge: false,
         lost_store: false,
         hidden_store: false,
+        early_read: false,
     };
 }
 
@@ -267,6 +271,7 @@ impl fmt::Display for Oracles {
             self.stale_merge,
             self.lost_store,
             self.hidden_store,
+            self.early_read,
         ];
         if *self == Self::NONE {
             return f.write_str("0");
@@ -429,6 +434,7 @@ impl Config {
                     stale_merge: value.contains('3'),
                     lost_store: value.contains('4'),
                     hidden_store: value.contains('5'),
+                    early_read: value.contains('6'),
                 }
             }
             "timeline" => self.timeline = number(name, value)?,

@@ -227,14 +227,22 @@ impl<'s, 'p> Run<'s, 'p> {
         let other = hazard.other.or(hidden.then_some(hazard.core));
         let alarmed = self.alarmed.filter(|(core, _)| *core == hazard.core);
         let places = late.or(alarmed.map(|(_, places)| places));
+        let [place, other_place] = match hazard.oracle {
+            Oracle::EarlyRead => self.cores[usize::from(hazard.core)]
+                .strand
+                .desk()
+                .found
+                .get(),
+            _ => [places, other.and_then(stored)].map(|places| places.and_then(Places::of_program)),
+        };
         Alarm {
             oracle: hazard.oracle,
             core: CoreId::new(hazard.core),
             other: hazard.other.map(CoreId::new),
             at: self.machine.shape.address(hazard.at),
             bytes: hazard.bytes,
-            place: places.and_then(Places::of_program),
-            other_place: other.and_then(stored).and_then(Places::of_program),
+            place,
+            other_place,
         }
     }
 
@@ -310,8 +318,9 @@ impl<'s, 'p> Run<'s, 'p> {
                 Some(0)
             }
             _ => {
-                let bytes = &self.cores[index].strand.desk().bytes;
-                let outcome = self.machine.execute(core, &op, bytes);
+                let desk = self.cores[index].strand.desk();
+                let outcome = self.machine.execute(core, &op, &desk.bytes);
+                desk.ticket.set(self.machine.memory.now());
                 self.record(core, &op, outcome.value, outcome.note);
                 if self.machine.hazard.is_some() && self.alarmed.is_none() {
                     self.alarmed = Some((core, self.places(core, &op)));

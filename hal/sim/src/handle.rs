@@ -30,7 +30,7 @@ use std::fmt;
 use std::panic::Location;
 
 use flagpost_hal::{
-    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Kind, Lines, MessageBuffer,
+    Address, Amo, CachedMemory, Clock, Coherence, CoreId, Expected, Kind, Lines, MessageBuffer,
     NativeAtomics, Region, Relax, TestAndSet, Topology, UncachedMemory, Watch, is_library,
 };
 
@@ -324,6 +324,15 @@ unsafe impl<const LINE: usize> Coherence for SimCore<LINE> {
 
     #[track_caller]
     fn invalidate(&self, spans: &[Lines]) {
+        let desk = self.port.desk();
+        for lines in spans {
+            let (at, len) = (
+                lines.region().at(lines.start()),
+                lines.end() - lines.start(),
+            );
+            let stamp = desk.ticket.get();
+            desk.early.borrow_mut().refreshed(at, len, stamp);
+        }
         self.ask_at_lines(|len| Access::Invalidate { len }, spans);
     }
 
@@ -369,8 +378,35 @@ impl<const LINE: usize> Topology for SimCore<LINE> {
 
     /// Only the program's own calls count, not those that the kernel makes of itself.
     fn called(&self, place: &'static Location<'static>) {
+        self.port.desk().early.borrow_mut().tells();
+        self.looks(place);
+    }
+
+    fn looks(&self, place: &'static Location<'static>) {
         if !is_library(place) {
             self.port.desk().called.set(Some(place));
+        }
+    }
+
+    /// Where time is measured, nothing is watched: it would take some.
+    #[track_caller]
+    fn expected(&self, at: Address, len: usize, what: Expected<'_>) {
+        if self.shape.timed || self.port.is_over() {
+            return;
+        }
+        let desk = self.port.desk();
+        let (called, ticket) = (desk.called.get(), desk.ticket.get());
+        let found = desk
+            .early
+            .borrow_mut()
+            .note((at, len), what, called, ticket);
+        for read in found {
+            desk.found.set([read.place, read.started]);
+            let since = (!read.changed).then_some(read.since);
+            for (here, piece, _) in pieces(read.at, read.len, LINE) {
+                let len = piece as u8;
+                self.ask_at(Access::Early { len, since }, here, piece);
+            }
         }
     }
 

@@ -3,10 +3,10 @@
 //! A core *yields* its `Op` before the op has any effect. So the engine always knows what every
 //! core is about to do, and the state between two steps is complete without looking at any stack.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
-use flagpost_hal::Amo;
+use flagpost_hal::{Amo, Early};
 
 use crate::place::Place;
 
@@ -61,6 +61,9 @@ pub(crate) enum Access {
     Drain,
     /// Orders loads.
     Acquire,
+    /// The program has read these bytes before the wait: they are others now, or another core may
+    /// have stored to them since a ticket.
+    Early { len: u8, since: Option<u32> },
     /// Tries to take a core's register.
     TestAndSet(u16),
     /// Frees a core's register.
@@ -139,6 +142,12 @@ pub(crate) struct Desk {
     pub(crate) reply: Cell<u64>,
     /// Where the program has called the kernel last.
     pub(crate) called: Cell<Option<Place>>,
+    /// The ticket of the last store that had arrived at the core's last access.
+    pub(crate) ticket: Cell<u32>,
+    /// The program's requests, and its reads of their bytes.
+    pub(crate) early: RefCell<Early>,
+    /// A read before the wait, and the start of the request.
+    pub(crate) found: Cell<[Option<Place>; 2]>,
     /// The run is over, and the core is to say what it waits for.
     pub(crate) asked: Cell<bool>,
     /// What it has said.
@@ -150,7 +159,7 @@ pub(crate) struct Desk {
 impl Desk {
     /// As if a core had just made a remark.
     #[track_caller]
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             op: Cell::new(Op {
                 access: Access::Mark(""),
@@ -161,6 +170,10 @@ impl Desk {
             bytes: Cell::new([0; CHUNK]),
             reply: Cell::new(0),
             called: Cell::new(None),
+            // What was started before the first access has no later ticket.
+            ticket: Cell::new(u32::MAX),
+            early: RefCell::new(Early::default()),
+            found: Cell::new([None; 2]),
             asked: Cell::new(false),
             waits: Cell::new(None),
             afterlife: Cell::new(0),

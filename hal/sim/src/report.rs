@@ -54,6 +54,9 @@ pub enum Oracle {
     /// O5: a load past the cache, or through another one, returned bytes that a cache has newer: a
     /// write-back is missing.
     HiddenStore,
+    /// O6: a program read bytes after it had started a request for them and before that was
+    /// complete; a peer has put them meanwhile.
+    EarlyRead,
 }
 
 /// What an oracle saw.
@@ -72,7 +75,7 @@ pub struct Alarm {
     /// The line of the program that made the access; none if no line of it did.
     pub place: Option<&'static Location<'static>>,
     /// The line of the program by which `other` (in O5 without one, `core`) stored to the line
-    /// last, if that is still known.
+    /// last, if that is still known. In O6 the line that started the request.
     pub other_place: Option<&'static Location<'static>>,
 }
 
@@ -277,7 +280,11 @@ impl fmt::Display for Alarm {
         }
         if let Some(place) = self.other_place {
             let other = self.other.unwrap_or(self.core);
-            write!(f, "\n  {other}, by {}:{}", place.file(), place.line())?;
+            let by = match self.oracle {
+                Oracle::EarlyRead => "which started the request by",
+                _ => "by",
+            };
+            write!(f, "\n  {other}, {by} {}:{}", place.file(), place.line())?;
         }
         Ok(())
     }
@@ -320,6 +327,11 @@ impl Alarm {
                 "ORACLE O5: {core} read {bytes} old bytes from {at}; newer ones are in {} and were not \
                  written back",
                 other("the cache of", "its own cache")
+            ),
+            Oracle::EarlyRead => write!(
+                f,
+                "ORACLE O6: {core} read {bytes} bytes from {at} before the wait: a peer has put bytes \
+                 there since the request was started"
             ),
         }
     }

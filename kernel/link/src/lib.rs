@@ -46,7 +46,7 @@ mod waiting;
 
 pub use access::Access;
 pub use fast::Fast;
-pub use flagpost_hal::{Amo, Word};
+pub use flagpost_hal::{Amo, Expected, Word};
 pub use heap::{Full, Heap, PIECES};
 pub use link::Link;
 pub use memory::LocalMemory;

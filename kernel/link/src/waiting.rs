@@ -2,9 +2,11 @@
 
 use core::{fmt, panic::Location};
 
-use crate::Rank;
+use flagpost_hal::Expected;
+
 #[cfg(doc)]
 use crate::{Access, Link};
+use crate::{Key, Rank};
 
 /// The questions of a loop that waits to its link: may it sleep, which ranks are gone, what time it
 /// is.
@@ -53,10 +55,15 @@ pub trait Waiting {
 }
 
 /// A step of the kernel that a link may want to know.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone)]
 pub enum Step<'a> {
     /// The program has called the kernel at this place. For links that give an account of a run.
     Called(&'static Location<'static>),
+    /// The same of a call that tells other ranks nothing.
+    Looks(&'static Location<'static>),
+    /// The program starts a request for this many bytes of this rank's from an offset on, reads
+    /// them, or ends the request. For links that tell of a read before the wait.
+    Expected(Key, usize, usize, Expected<'a>),
     /// A loop has polled once, and polls again before it begins to wait: the link may look at what
     /// was polled last, up to [`Link::LOOKS`] times, until it has changed.
     Look,

@@ -342,6 +342,12 @@ impl<W: Mail, const PIECES: usize> Waiting for LoadStore<W, PIECES> {
     fn step(&self, step: Step<'_>) {
         match step {
             Step::Called(place) => self.machine().called(place),
+            Step::Looks(place) => self.machine().looks(place),
+            Step::Expected(key, offset, bytes, what) => {
+                if let Ok(start) = self.resolve(key, offset, bytes) {
+                    self.machine().expected(self.base().own(start), bytes, what);
+                }
+            }
             Step::Look => self.base().polled.look(self.machine()),
             Step::Begin => self.base().polled.begin(),
             Step::Waits(what) => self.machine().waits(what),

@@ -568,8 +568,8 @@ impl<F: Fabric> Waiting for Networked<F> {
     #[inline(always)]
     fn step(&self, step: Step<'_>) {
         match step {
-            Step::Called(place) => self.fabric.called(place),
-            Step::Look => (),
+            Step::Called(place) | Step::Looks(place) => self.fabric.called(place),
+            Step::Look | Step::Expected(..) => (),
             Step::Begin => self.looks.clear(),
             Step::Waits(what) => self.fabric.waits(what),
             Step::End => self.looks.unwatched(),

@@ -11,7 +11,7 @@
 
 use core::{cell::Cell, panic::Location};
 
-use flagpost_link::{Link, Rank, Wants};
+use flagpost_link::{Expected, Link, Rank, Wants};
 
 use super::{Tag, fast};
 use crate::{
@@ -140,7 +140,7 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline]
     #[track_caller]
     pub fn start(&mut self) -> Result<(), Error> {
-        tries!(self.world);
+        tries!(self.world, looks);
         if let Some(place) = fast::room(self) {
             return self.open(Some(place));
         }
@@ -161,6 +161,7 @@ impl<'r, L: Link> Request<'r, L> {
 
     #[inline(always)]
     fn open(&mut self, place: Option<&Cell<Closed>>) -> Result<(), Error> {
+        self.expected(Expected::Starts);
         point!(PUBLISH "no dirty line travels over what arrives":
             "notify.start.publish", self.core.publish(self.lines())?);
         self.wanted |= STARTED;
@@ -211,7 +212,7 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline(always)]
     #[track_caller]
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
-        tries!(self.world);
+        tries!(self.world, looks);
         if L::FAST
             && let Some(status) = fast::test(self, 1)
         {
@@ -270,6 +271,7 @@ impl<'r, L: Link> Request<'r, L> {
             },
             point!(REFRESH "G1: this rank finds what has arrived":
                 "notify.test.refresh", self.refresh()?));
+        self.ends();
         self.close();
         Ok(self.status())
     }
@@ -298,7 +300,7 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline]
     #[track_caller]
     pub fn wait(&mut self) -> Result<Status, Error> {
-        tries!(self.world);
+        tries!(self.world, looks);
         if L::FAST
             && let Some(status) = fast::test(self, L::LOOKS)
         {
@@ -329,7 +331,7 @@ impl<'r, L: Link> Request<'r, L> {
     /// ```
     #[track_caller]
     pub fn wait_within(&mut self, budget: Budget) -> Result<Status, Error> {
-        tries!(self.world);
+        tries!(self.world, looks);
         let place = Location::caller();
         self.world.within(budget, || self.wait_long(place))
     }
@@ -419,7 +421,7 @@ impl<'r, L: Link> Request<'r, L> {
     /// None but those of the link's own.
     #[track_caller]
     pub fn free(mut self) -> Result<(), Error> {
-        called!(self.world);
+        looks!(self.world);
         if self.is_started() {
             self.cancel()?;
         }
@@ -437,7 +439,7 @@ impl<'r, L: Link> Request<'r, L> {
     /// [`Error::RequestInactive`].
     #[track_caller]
     pub fn cancel(&mut self) -> Result<(), Error> {
-        called!(self.world);
+        looks!(self.world);
         if !self.is_started() {
             return Err(Error::RequestInactive);
         }
@@ -445,6 +447,7 @@ impl<'r, L: Link> Request<'r, L> {
             "notify.cancel.take", _ = self.world.progress());
         point!(REFRESH "peers may have put: stores do not merge into old lines":
             "notify.cancel.refresh", self.refresh()?);
+        self.expected(Expected::Ends(None));
         self.close();
         Ok(())
     }
@@ -506,6 +509,26 @@ impl<'r, L: Link> Request<'r, L> {
         self.core.refresh(self.lines())
     }
 
+    /// Tells a link that listens about its bytes.
+    #[inline(always)]
+    fn expected(&self, what: Expected<'_>) {
+        self.core.expected_in(self.lines(), what);
+    }
+
+    /// Lets a link that listens find reads before this end.
+    #[inline(always)]
+    fn ends(&self) {
+        if !Core::<L>::WATCHED {
+            return; // and touches no line of the window
+        }
+        let (link, key) = (self.world.link(), self.core.own.key);
+        let start = (self.lines().start as usize).wrapping_mul(L::LINE);
+        let now = |distance: usize, into: &mut [u8]| {
+            let _ = link.read_local(key, start.wrapping_add(distance), into);
+        };
+        self.expected(Expected::Ends(Some(&now)));
+    }
+
     /// It is not started any more.
     #[inline]
     fn close(&mut self) {
@@ -534,6 +557,7 @@ impl<'s, 'r: 's, L: Link> Complete<'s, L> for Request<'r, L> {
         }
         point!(REFRESH "G1: after the notification was taken":
             "notify.several.refresh", self.refresh()?);
+        self.ends();
         self.close();
         Ok(true)
     }

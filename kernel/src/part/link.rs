@@ -344,8 +344,16 @@ impl<L: Link> Waiting for PartLink<'_, L> {
 
     #[inline(always)]
     fn step(&self, step: Step<'_>) {
-        if let Step::Called(place) = step {
-            self.part.world.place.set(Some(place));
+        match step {
+            Step::Called(place) | Step::Looks(place) => self.part.world.place.set(Some(place)),
+            Step::Expected(key, offset, bytes, what) => {
+                if let Ok(at) = self.at(key, offset, bytes) {
+                    let step = Step::Expected(self.part.share, at, bytes, what);
+                    self.outer().step(step);
+                }
+                return;
+            }
+            _ => (),
         }
         self.outer().step(step);
     }

@@ -4,7 +4,7 @@
 
 use core::cell::Cell;
 
-use flagpost_link::{Key, Link, Rank};
+use flagpost_link::{Expected, Key, Link, Rank, Step};
 
 use super::{Kind, counters::Counters, passive::Passive};
 use crate::{
@@ -254,6 +254,9 @@ impl<'w, L: Link> Core<'w, L> {
     /// True if stores and loads of this rank may miss memory, in a window of the separate model.
     const CACHES: bool = !L::COHERENT;
 
+    /// True if the link is told of requests and of reads: [`Core::expected`].
+    pub(crate) const WATCHED: bool = L::LISTENS && Self::CACHES;
+
     /// Makes this rank's stores to these lines visible to peers.
     #[inline]
     pub(crate) fn publish(&self, lines: Lines) -> Result<(), Error> {
@@ -283,6 +286,26 @@ impl<'w, L: Link> Core<'w, L> {
         match self.model {
             Model::Separate => Ok(self.spans(lines).try_for_each(refresh)?),
             Model::Unified => Ok(()),
+        }
+    }
+
+    /// Tells a link that listens of a request for `bytes` bytes of this rank's piece from `start`
+    /// on, or of a read: it finds reads before the wait.
+    #[inline(always)]
+    pub(crate) fn expected(&self, start: usize, bytes: usize, what: Expected<'_>) {
+        if Self::WATCHED {
+            let link = self.world.link();
+            link.step(Step::Expected(self.own.key, start, bytes, what));
+        }
+    }
+
+    /// The same of lines. All that is attached is not watched.
+    #[inline(always)]
+    pub(crate) fn expected_in(&self, lines: Lines, what: Expected<'_>) {
+        if Self::WATCHED && !lines.is_empty() && lines != EVERYTHING {
+            let start = (lines.start as usize).wrapping_mul(L::LINE);
+            let end = (lines.end as usize).saturating_mul(L::LINE);
+            self.expected(start, end.saturating_sub(start), what);
         }
     }
 

@@ -3,7 +3,7 @@
 //! are accessors, and no slice.
 
 use bytemuck::Pod;
-use flagpost_link::Link;
+use flagpost_link::{Expected, Link};
 
 use super::fast;
 use crate::{Error, Model, Window};
@@ -13,7 +13,7 @@ use crate::{Error, Model, Window};
 ///
 /// Peers may write it at any time, so there is no slice of it. Loads of elements that a peer may be
 /// writing give old or new values, or a mixture of both, until an epoch or a request says
-/// otherwise.
+/// otherwise. The simulator tells of such a load between a request's start and its end.
 #[derive(Debug)]
 pub struct Local<'a, T, L, S> {
     window: &'a Window<'a, T, L, S>,
@@ -32,7 +32,7 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     #[inline]
     #[track_caller]
     pub fn get(&self, index: usize) -> Result<T, Error> {
-        tries!(self.window.core.world);
+        tries!(self.window.core.world, looks);
         if let Some(value) = fast::read(&self.window.core, index) {
             return Ok(value);
         }
@@ -66,7 +66,7 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     /// calls, if a rank is lost.
     #[track_caller]
     pub fn copy_out(&self, index: usize, into: &mut [T]) -> Result<(), Error> {
-        called!(self.window.core.world);
+        looks!(self.window.core.world);
         self.read(index, into)
     }
 
@@ -75,7 +75,11 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
         let core = &self.window.core;
         let (world, bytes) = (core.world, bytemuck::cast_slice_mut(into));
         match core.model {
-            Model::Separate => Ok(world.link().read_local(core.own.key, offset, bytes)?),
+            Model::Separate => {
+                world.link().read_local(core.own.key, offset, bytes)?;
+                core.expected(offset, bytes.len(), Expected::Reads(bytes));
+                Ok(())
+            }
             Model::Unified => {
                 let me = world.rank();
                 world.note_poll()?;

@@ -455,6 +455,7 @@ fn how(end: &End) -> Option<&'static str> {
             Oracle::StaleMerge => "oracle O3",
             Oracle::LostStore => "oracle O4",
             Oracle::HiddenStore => "oracle O5",
+            Oracle::EarlyRead => "oracle O6",
         }),
         End::Failed => Some("failed check"),
         End::Panicked => Some("panic"),

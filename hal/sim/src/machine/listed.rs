@@ -127,7 +127,7 @@ impl Machine {
     pub(crate) fn touched(&self, core: u16, op: &Op, print: &mut Footprint) {
         let (line, byte) = self.shape.split(op.at);
         match op.access {
-            Access::Load { .. } | Access::Read { .. } => print.read(&[line]),
+            Access::Load { .. } | Access::Read { .. } | Access::Early { .. } => print.read(&[line]),
             Access::Store { .. } | Access::Write { .. } | Access::Atomic(_) => print.write(line),
             Access::Combine { .. } | Access::Empty | Access::Drain => {
                 let own = &self.cores[usize::from(core)];

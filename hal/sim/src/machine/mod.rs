@@ -54,6 +54,7 @@ use waits::Waits;
 use crate::caching::Caching;
 use crate::chance::Chance;
 use crate::config::{Config, Oracles, Profile};
+use crate::mask::span;
 use crate::mask::{Bytes, LINE_MAX, Mask, bits, word};
 use crate::op::{self, Access, Op};
 use crate::report::Counters;
@@ -116,7 +117,7 @@ pub(crate) struct Machine {
     caching: Caching,
     rates: Rates,
     oracles: Oracles,
-    memory: Memory,
+    pub(crate) memory: Memory,
     caches: Caches,
     tags: Tags,
     cores: Vec<Core>,
@@ -258,6 +259,9 @@ impl Machine {
                 let now = self.memory.now();
                 self.cores[usize::from(core)].early.acquire(now);
                 Outcome::new(0, Note::None)
+            }
+            Access::Early { len, since } => {
+                self.check_early(core, line, span(byte, len.into()), since)
             }
             Access::TestAndSet(of) => self.test_and_set(core, of),
             Access::Clear(of) => {

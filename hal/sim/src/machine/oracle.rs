@@ -6,11 +6,12 @@
 //! invalidates before it reads what they stored: meanwhile it may hold, prefetch and evict clean
 //! lines, however stale, and read bytes of them that nobody changed.
 
-use super::Machine;
 use super::hazard::Hazard;
 use super::memory::Parcel;
-use crate::mask::{LINE_MAX, Mask};
+use super::{Machine, Outcome};
+use crate::mask::{LINE_MAX, Mask, bits};
 use crate::report::Oracle;
+use crate::trace::Note;
 
 impl Machine {
     /// Notes a hazard, unless its oracle is off or another came first. `other` is by default the
@@ -29,12 +30,13 @@ impl Machine {
             Oracle::StaleMerge => self.oracles.stale_merge,
             Oracle::LostStore => self.oracles.lost_store,
             Oracle::HiddenStore => self.oracles.hidden_store,
+            Oracle::EarlyRead => self.oracles.early_read,
         };
         if !on || self.hazard.is_some() {
             return;
         }
         let last = match oracle {
-            Oracle::LostStore | Oracle::HiddenStore => None,
+            Oracle::LostStore | Oracle::HiddenStore | Oracle::EarlyRead => None,
             _ => self.memory.last_writer(line),
         };
         self.hazard = Some(Hazard {
@@ -94,5 +96,23 @@ impl Machine {
             let mask = hidden(holder);
             self.report(Oracle::HiddenStore, core, line, mask, Some(holder));
         }
+    }
+
+    /// O6: `core` has read bytes before the wait. They are others now, or another core has stored
+    /// to them after the ticket `since`.
+    pub(super) fn check_early(
+        &mut self,
+        core: u16,
+        line: u32,
+        bytes: Mask,
+        since: Option<u32>,
+    ) -> Outcome {
+        let stamps = self.memory.stamps(line);
+        let newer = |since| bits(bytes).any(|byte| stamps[byte] > since);
+        let stored = self.memory.last_writer(line).is_some_and(|by| by != core);
+        if since.is_none_or(|since| stored && newer(since)) {
+            self.report(Oracle::EarlyRead, core, line, bytes, None);
+        }
+        Outcome::new(0, Note::None)
     }
 }

@@ -52,6 +52,7 @@ impl Machine {
             Access::Ring(of) => Traffic::Bell(of),
             Access::Invalidate { .. }
             | Access::Acquire
+            | Access::Early { .. }
             | Access::Cycles
             | Access::Watch { .. }
             | Access::Relax

@@ -2,7 +2,9 @@
 //! and does not object to correct programs.
 
 use crate::common::*;
-use flagpost_hal::{Amo, CachedMemory, Coherence, NativeAtomics as _, Topology, UncachedMemory};
+use flagpost_hal::{
+    Amo, CachedMemory, Coherence, Expected, NativeAtomics as _, Topology, UncachedMemory,
+};
 use flagpost_sim::{Alarm, Config, End, Oracle, Oracles, Profile, Report, SimCore};
 
 /// Nothing happens by itself: only an oracle can object.
@@ -170,6 +172,65 @@ fn o5_a_load_of_bytes_that_were_not_written_back() {
     assert_eq!(hidden(1, atomic).bytes, 3);
     let own = hidden(0, |core| core.load_bytes(at(0, 65), &mut [0; 2]));
     assert_eq!((own.other, own.bytes), (None, 1));
+}
+
+/// Core 1 reads bytes before or after core 0 stores to them, and then its request ends.
+fn early(reads_before: bool, meanwhile: fn(&SimCore)) -> impl Fn(SimCore) -> Outcome {
+    let here = at(1, 64);
+    let read = move |core: &SimCore| {
+        let mut bytes = [0; 6];
+        core.read(here, &mut bytes);
+        core.expected(here, 6, Expected::Reads(&bytes));
+    };
+    move |core| {
+        let start = |core: &SimCore| {
+            core.acquire(); // a step: before the first one there is no time
+            core.expected(here, 32, Expected::Starts);
+            if reads_before {
+                read(core);
+                core.invalidate(&line(here));
+            }
+            Ok(())
+        };
+        with_a_peer(&core, start, |core| {
+            if !reads_before {
+                read(core);
+            }
+            meanwhile(core);
+            let now = |distance, into: &mut [u8]| core.read(here.plus(distance), into);
+            core.expected(here, 32, Expected::Ends(Some(&now)));
+            Ok(())
+        })
+    }
+}
+
+#[test]
+fn o6_a_read_before_the_wait() {
+    let off = Oracles {
+        early_read: false,
+        ..Oracles::ALL
+    };
+    for reads_before in [true, false] {
+        let alarm = only(Oracle::EarlyRead, off, early(reads_before, |_| ()));
+        assert_eq!((alarm.core.get(), alarm.other), (1, None));
+        assert_eq!((alarm.at, alarm.bytes), (at(1, 64), 6));
+    }
+    // It has told others something since.
+    let tells = early(true, |core| core.called(std::panic::Location::caller()));
+    run(calm(Oracles::ALL), tells).assert_done();
+    // It finds what was there at a refresh, when it read.
+    let refreshes = early(false, |core| {
+        core.called(std::panic::Location::caller());
+        core.invalidate(&line(at(1, 64)));
+        let mut bytes = [0; 4];
+        core.read(at(1, 64), &mut bytes);
+        core.expected(at(1, 64), 4, Expected::Reads(&bytes));
+    });
+    run(calm(Oracles::ALL), refreshes).assert_done();
+    let cancels = early(true, |core| {
+        core.expected(at(1, 64), 32, Expected::Ends(None))
+    });
+    run(calm(Oracles::ALL), cancels).assert_done();
 }
 
 #[test]
