@@ -3,7 +3,8 @@
 //! and takes notifications from the link while its rank waits.
 //!
 //! # Guarantee
-//! G1. When [`World::start`] returns, every rank has started and may be accessed.
+//! G1. When [`World::start`] returns, every rank has started, with the same [`Config`], and may be
+//!     accessed.
 //! G2. While a rank that has started waits in any call, it takes notifications from its link as
 //!     long as its unexpected queue has room, so that two ranks that wait for each other's rings
 //!     both continue. Without room it [attends](flagpost_link::Telling::attend): the data of
@@ -23,15 +24,21 @@ use core::{cell::Cell, panic::Location};
 use flagpost_link::{Gone, Link, Rank, Refusal, Wants};
 
 use crate::{
-    Budget, Error, Group, Limits, arena::Arena, budget::Limit, collective::Collectives,
-    epoch::EpochSlots, notify::queue::UnexpectedQueue, part::Spares,
+    Budget, Error, Group, Limits,
+    arena::Arena,
+    budget::Limit,
+    collective::{Agreement, Collectives},
+    epoch::EpochSlots,
+    notify::queue::UnexpectedQueue,
+    part::Spares,
 };
 
 /// One in this many calls that give a value asks the link for ranks that are lost: see
 /// [`World::note_poll`].
 const POLLS: u8 = 64;
 
-/// How a world is set up. The same on all ranks.
+/// How a world is set up: the same on all ranks. If not, none starts: [`Error::Asymmetric`] says
+/// so on each ([`Differs::Config`](crate::Differs::Config)). Working memory may differ.
 #[derive(Copy, Clone, Debug)]
 pub struct Config {
     /// How many notifications that no request has matched yet are kept, up to 65,534; beyond that
@@ -46,6 +53,12 @@ impl Default for Config {
 }
 
 impl Config {
+    /// All of it, as a number that ranks compare when they start.
+    fn offer(self) -> u64 {
+        let Self { unexpected } = self;
+        unexpected.into()
+    }
+
     /// The default, for constants: 64 notifications are kept.
     pub const DEFAULT: Self = Self { unexpected: 64 };
 
@@ -108,6 +121,7 @@ pub struct World<'a, L> {
 #[must_use = "a world starts when its handle is waited for"]
 pub struct Starting<'a, L> {
     world: World<'a, L>,
+    agreement: Agreement,
 }
 
 impl<'a, L: Link> Starting<'a, L> {
@@ -115,21 +129,23 @@ impl<'a, L: Link> Starting<'a, L> {
     /// is large, and stays where it is.
     ///
     /// # Errors
-    /// [`Error::Timeout`] naming a rank that has not started, [`Error::PeerLost`].
+    /// [`Error::Timeout`] naming a rank that has not started, [`Error::PeerLost`],
+    /// [`Error::Asymmetric`].
     #[track_caller]
     pub fn meet_within(&self, budget: Budget) -> Result<(), Error> {
         called!(self.world);
-        self.world.within(budget, || self.world.begin())
+        self.world
+            .within(budget, || self.world.begin(&self.agreement))
     }
 
     /// The world, once all ranks have started.
     ///
     /// # Errors
-    /// [`Error::PeerLost`].
+    /// [`Error::PeerLost`], [`Error::Asymmetric`].
     #[track_caller]
     pub fn wait(self) -> Result<World<'a, L>, Error> {
         called!(self.world);
-        self.world.begin()?;
+        self.world.begin(&self.agreement)?;
         Ok(self.world)
     }
 
@@ -141,7 +157,8 @@ impl<'a, L: Link> Starting<'a, L> {
     #[track_caller]
     pub fn wait_within(self, budget: Budget) -> Result<World<'a, L>, Error> {
         called!(self.world);
-        self.world.within(budget, || self.world.begin())?;
+        self.world
+            .within(budget, || self.world.begin(&self.agreement))?;
         Ok(self.world)
     }
 }
@@ -153,7 +170,8 @@ impl<'a, L: Link> World<'a, L> {
     /// `2 p + ceil(p / 32) + 1` (with the default strategy): see [`Config::words`].
     ///
     /// # Errors
-    /// [`Error::ArenaFull`], [`Error::PeerLost`].
+    /// [`Error::ArenaFull`], [`Error::PeerLost`]. [`Error::Asymmetric`] on all ranks together, if
+    /// `config` differs: the rank that it names has another one.
     ///
     /// # Example
     /// ```
@@ -175,7 +193,7 @@ impl<'a, L: Link> World<'a, L> {
         let mut world = Self::new(link, arena);
         called!(world);
         world.take_queue(config)?;
-        world.begin()?;
+        world.join(config)?;
         Ok(world)
     }
 
@@ -244,7 +262,8 @@ impl<'a, L: Link> World<'a, L> {
         let mut world = Self::new(link, arena);
         called!(world);
         world.take_queue(config)?;
-        Ok(Starting { world })
+        let agreement = world.agreement(config);
+        Ok(Starting { world, agreement })
     }
 
     /// [`start`](Self::start), and then `program`, with a world that does not move: this takes less
@@ -310,7 +329,7 @@ impl<'a, L: Link> World<'a, L> {
         let made = Self::made(start, arena, config);
         let world = made.as_ref().map_err(|error| *error)?; // it does not move
         called!(world);
-        world.begin()?;
+        world.join(config)?;
         world.lend(program)
     }
 
@@ -361,13 +380,24 @@ impl<'a, L: Link> World<'a, L> {
         Ok(())
     }
 
+    /// The message of this rank to the others: how it is set up.
+    fn agreement(&self, config: Config) -> Agreement {
+        Agreement::new(self.rank(), Some(config.offer()))
+    }
+
+    /// Waits for all ranks.
+    #[inline(never)]
+    fn join(&self, config: Config) -> Result<(), Error> {
+        self.begin(&self.agreement(config))
+    }
+
     /// Waits for all ranks, if they have not started.
     #[inline(never)]
-    fn begin(&self) -> Result<(), Error> {
+    fn begin(&self, agreement: &Agreement) -> Result<(), Error> {
         if self.started.get() {
             return Ok(());
         }
-        point!(WAIT "G1: all ranks are up": "world.start.meet", self.meet()?);
+        point!(WAIT "G1: all ranks are up": "world.start.meet", self.meet(agreement)?);
         self.started.set(true);
         Ok(())
     }

@@ -84,7 +84,7 @@ pub(crate) struct Agreement {
     own: Option<u64>,
     heard: Cell<Heard>,
     /// It has heard of all, and is in the barrier.
-    complete: bool,
+    complete: Cell<bool>,
 }
 
 impl Agreement {
@@ -93,8 +93,13 @@ impl Agreement {
         Self {
             own,
             heard: Cell::new(Heard::own(rank, own)),
-            complete: false,
+            complete: Cell::new(false),
         }
+    }
+
+    /// All ranks' offers have been heard.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete.get()
     }
 }
 
@@ -104,14 +109,12 @@ impl<L: Link> World<'_, L> {
     ///
     /// # Errors
     /// [`Error::Timeout`]: call again, with the same agreement, to continue.
-    pub(crate) fn agree(
-        &self,
-        agreement: &mut Agreement,
-    ) -> Result<Option<(Rank, Differs)>, Error> {
+    pub(crate) fn agree(&self, agreement: &Agreement) -> Result<Option<(Rank, Differs)>, Error> {
         let heard = &agreement.heard;
         let place = |step: Step| PLACE.saturating_mul(step.round.into());
         let exchange = |step: Step, half: Half| {
             if half == Half::Send {
+                self.reach(step)?;
                 self.tell(step.to, place(step), bytemuck::bytes_of(&heard.get()))?;
                 point!(ORDER "G3: what was heard comes before the signal for it":
                     "collective.agree.fence", self.wait().retry(|| self.link().fence())?);
@@ -122,11 +125,11 @@ impl<L: Link> World<'_, L> {
             }
             Ok(())
         };
-        if !agreement.complete {
+        if !agreement.is_complete() {
             self.collectives.gather.run(self, Rows::All, exchange)?;
         }
         point!(ONCE "a call that continues does not do these rounds again":
-            "collective.agree.heard", agreement.complete = true);
+            "collective.agree.heard", agreement.complete.set(true));
         point!(WAIT "I2: scratch memory is written again after all have read":
             "collective.agree.barrier", self.order_and_arrive()?);
         Ok(agreement.heard.get().odd_one(agreement.own))

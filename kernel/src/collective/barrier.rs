@@ -1,13 +1,13 @@
 //! The barrier: a dissemination, by itself and as the end of other calls. A rank fences its puts
-//! once, before its first signal. The first barrier of a world also makes sure that a rank is up
-//! before it is told anything.
+//! once, before its first signal. A world begins with an agreement, which ends with its first
+//! barrier: a rank makes sure there that another one is up before that is told anything.
 
 use core::cell::Cell;
 
 use flagpost_link::{Link, Refusal};
 
-use super::{Call, Half, Rows, Step};
-use crate::{Budget, Error, Missing, Timeout, Unfinished, Waiting, World};
+use super::{Agreement, Call, Rows, Step};
+use crate::{Budget, Differs, Error, Missing, Timeout, Unfinished, Waiting, World};
 
 impl<L: Link> World<'_, L> {
     /// Waits until every rank has called this. Earlier puts of all ranks are in memory then.
@@ -78,8 +78,30 @@ impl<L: Link> World<'_, L> {
         self.collectives.barrier.run(self, Rows::All, |_, _| Ok(()))
     }
 
-    /// The first barrier: each rank must be up before it is told anything, or takes anything.
-    pub(crate) fn meet(&self) -> Result<(), Error> {
+    /// The first agreement and barrier: each rank must be up before it is told anything, or takes
+    /// anything. All ranks hear that they offer the same, or all fail, for ever.
+    pub(crate) fn meet(&self, agreement: &Agreement) -> Result<(), Error> {
+        let state = &self.collectives;
+        if let Some(error) = state.failed.get() {
+            return Err(error);
+        }
+        // Peers leave notes after the barrier, which this rank has not entered yet.
+        if !agreement.is_complete() {
+            self.open()?;
+        }
+        let odd = point!(CHECK "all ranks hear that one has another `Config`":
+            "collective.meet.alike", self.agree(agreement)?; else self.agree(agreement)?.and(None));
+        if let Some((rank, _)) = odd {
+            let differs = Differs::Config;
+            let error = Error::Asymmetric { rank, differs };
+            state.failed.set(Some(error));
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// From here on, nothing of an earlier session reaches this rank.
+    fn open(&self) -> Result<(), Error> {
         let missing = Cell::new(self.rank());
         let late = || Timeout {
             waiting: Waiting::StartUp,
@@ -95,14 +117,16 @@ impl<L: Link> World<'_, L> {
             }, late)?);
         point!(CLEAR "no note of an earlier session is taken for one of this":
             "collective.meet.notes", self.clear_notes()?);
-        let connect = |step: Step, half: Half| {
-            if half == Half::Send {
-                point!(WAIT "a rank that starts clears the words that this one stores to":
-                    "collective.meet.connect", self.wait().retry(|| self.link().connect(step.to))?);
-            }
-            Ok(())
-        };
-        self.collectives.barrier.run(self, Rows::All, connect)
+        Ok(())
+    }
+
+    /// Before the first barrier, the rank that `step` tells must be up.
+    pub(super) fn reach(&self, step: Step) -> Result<(), Error> {
+        if !self.started.get() {
+            point!(WAIT "a rank that starts clears the words that this one stores to":
+                "collective.meet.connect", self.wait().retry(|| self.link().connect(step.to))?);
+        }
+        Ok(())
     }
 }
 

@@ -159,7 +159,9 @@ errors! {
         NotInGroup(rank: Rank) => Call: "rank {rank} is not in the epoch's group";
         /// The ranks did not call alike. Of a call that makes something (a window, events, a part,
         /// counters): the rank asked for something else, or its own call failed. All ranks have
-        /// failed, and nothing has changed.
+        /// failed, and nothing has changed. Of the start of a world: the rank has another
+        /// [`Config`](crate::Config). All ranks have failed; the next start is of another session,
+        /// or of another part.
         ///
         /// Of another collective call: the rank makes another one, or with another root, size of
         /// elements or length. No rank has taken such data. Not every rank finds out by itself: one
@@ -347,16 +349,19 @@ pub enum Differs {
     Element,
     /// The length.
     Length,
+    /// The [`Config`](crate::Config) of its world.
+    Config,
     /// Something else of a call that makes something, or its own call has failed.
     Other,
 }
 
 impl Differs {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Call,
         Self::Root,
         Self::Element,
         Self::Length,
+        Self::Config,
         Self::Other,
     ];
 }
@@ -368,6 +373,7 @@ impl fmt::Display for Differs {
             Self::Root => "names another root in its collective call",
             Self::Element => "has elements of another size (another type) in its collective call",
             Self::Length => "has another length in its collective call",
+            Self::Config => "has started its world with another `Config`",
             Self::Other => "called differently, or failed, perhaps for want of memory",
         })
     }

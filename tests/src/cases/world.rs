@@ -1,6 +1,6 @@
 //! Start-up, groups and collectives.
 
-use flagpost::{Differs, Error, Link, Rank, Tag, TagFilter, World};
+use flagpost::{Config, Differs, Error, Link, Rank, Room, Starting, Tag, TagFilter, World};
 use flagpost_hal::{CachedMemory, CoreId, Region, Relax, TestAndSet, Topology};
 use flagpost_link::{
     Access as _, LocalMemory as _, Op, Refusal, Slot, Telling as _, Waiting as _, Wants,
@@ -88,6 +88,82 @@ pub(super) fn other_build<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
         Err(other) => Err(other),
         Ok(()) => Err(NO_ERROR),
     }
+}
+
+/// Rank 0 has another `Config`. No rank's world starts, and each is told which rank differs: as
+/// often as it asks. Of a part's world, too, where the larger one's is the same.
+pub(super) fn other_config<P: MachinePlatform>(
+    context: &mut Context<'_, P>,
+) -> Result<(), Failure> {
+    let (machine, session) = (context.machine.clone(), context.session);
+    let odd = machine.core().get() == 0;
+    let error = differs(Rank::new(odd.into()), Differs::Config);
+    let config = Config {
+        unexpected: if odd { 2 } else { 1 },
+    };
+    let link = P::link(&machine, session, None)?;
+    let world = World::start(link, context.arena, config).map(drop);
+    refused("a world of ranks that differ", world, error)?;
+    let world = join_as(context, other(session, 1), None)?;
+    let room = Room {
+        bytes: 0,
+        windows: 0,
+    };
+    let part = world.split(Some(0), 0, room)?;
+    let mut words = [0; 2];
+    let starting = World::starting(part.link().ok_or(NO_ERROR)?, &mut words, config)?;
+    refused("a part", meet(&starting, &machine), error)?;
+    refused("again", starting.meet_within(timeout::NONE), error)?;
+    drop(starting);
+    Ok(part.free()?)
+}
+
+/// Calls in vain until all have met.
+fn meet<L: Link>(starting: &Starting<'_, L>, machine: &impl Relax) -> Result<(), Error> {
+    loop {
+        match starting.meet_within(timeout::NONE) {
+            Err(Error::Timeout(_)) => machine.relax(&[]),
+            met => return met,
+        }
+    }
+}
+
+/// A rank that has met the others in several steps finds the note of one that was faster. One that
+/// waits finds none of a call of the session before.
+pub(super) fn restarted_call<P: MachinePlatform>(
+    context: &mut Context<'_, P>,
+) -> Result<(), Failure> {
+    /// A rank that has timed out twice reads the note of the rank before.
+    const ATTEMPTS: usize = 3;
+    let (machine, session) = (context.machine.clone(), context.session);
+    let root = Rank::new(0);
+    {
+        let link = P::link(&machine, session, None)?;
+        let starting = World::starting(link, context.arena, Config::DEFAULT)?;
+        meet(&starting, &machine)?;
+        let first = starting.wait()?;
+        for _ in 0..2 {
+            first.broadcast(root, &mut [7])?;
+        }
+        first.barrier()?;
+    }
+    let world = join_as(context, other(session, 1), None)?;
+    let window = world.allocate::<u32>(1)?;
+    if world.rank() == root {
+        timeout::await_go(&window, Rank::new(1))?;
+    } else if world.rank() == Rank::new(1) {
+        for _ in 0..ATTEMPTS {
+            match world.within(timeout::NONE, || world.broadcast(root, &mut [0, 0])) {
+                Err(Error::Timeout(_)) => (),
+                Err(other) => return Err(other.into()),
+                Ok(()) => return Err(NO_ERROR),
+            }
+        }
+        timeout::go(&window, root)?;
+    }
+    let mut two = if world.rank() == root { [8, 9] } else { [0, 0] };
+    world.broadcast(root, &mut two)?;
+    check("the second session's", two == [8, 9], true)
 }
 
 /// Rank 0 is reset alone, twice: it begins the next session while its peers are in the last one,

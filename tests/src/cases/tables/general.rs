@@ -70,7 +70,9 @@ impl<P: MachinePlatform> Machines<P> {
 
     pub(crate) const MACHINE: &'static [Case<P>] = &[
         case("world.restart", 1, MANY, world::restart),
+        case("world.restarted_call", 2, MANY, world::restarted_call),
         case("world.other_build", 2, ANY, world::other_build),
+        case("world.other_config", 2, MANY, world::other_config),
         leftovers(case("world.dirty_restart", 1, MANY, world::dirty_restart)),
         case("world.reset_alone", 2, MANY, world::reset_alone),
         case("world.late_put", 2, ANY, world::late_put),
