@@ -3,9 +3,9 @@
 //! a run keep an `Early` per rank, which finds such reads.
 //!
 //! # Which reads are told
-//! When a request ends, a read of its bytes since its start is told if the bytes are others now, and
-//! if the rank has told no other rank anything since the read. So no peer can have waited for the
-//! read, and a put has changed the bytes. Of reads that found the same bytes, the machine may know
+//! When a request ends, a read of its bytes since its start is told if the bytes are others now,
+//! and if the rank has told no other rank anything since the read. So no peer can have waited for
+//! the read, and a put has changed the bytes. Of reads that found the same bytes, the machine may know
 //! more: it gives each event a `stamp`, and gets those of the start back.
 //!
 //! # Bounds
@@ -26,7 +26,7 @@ type Load<'a> = dyn Fn(usize, &mut [u8]) + 'a;
 
 type Place = Option<&'static Location<'static>>;
 
-/// What a program does about bytes of its own that peers may put.
+/// A step of a program with bytes of its own that peers may put.
 #[derive(Copy, Clone)]
 pub enum Expected<'a> {
     /// A request for them is started.
