@@ -366,15 +366,8 @@ pub(super) fn differ<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     const ATTEMPTS: usize = 3;
     /// A network that is busy takes the note in a later round.
     const ROUNDS: usize = 8;
-    let room = Room {
-        bytes: 0,
-        windows: 0,
-    };
     for (number, expected) in WRONG.into_iter().enumerate() {
-        let part = world.split(Some(0), 0, room)?;
-        let mut words = [0; Config::DEFAULT.words(0, 0)];
-        let link = part.link().ok_or(NO_ERROR)?;
-        let told = World::run(link, &mut words, Config::DEFAULT, |mine| {
+        let told = in_part(world, |mine| {
             let attempt = |_| mine.within(SHORT, || wrong(mine, number));
             let is_over = |result: &Result<(), Error>| !matches!(result, Err(Error::Timeout(_)));
             let mut told = 0_u16;
@@ -403,10 +396,42 @@ pub(super) fn differ<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             Ok(false)
         })?;
-        part.free()?;
         check("some rank is told", told, true)?;
     }
     Ok(())
+}
+
+/// Each rank waits for the next one as its root, and does nothing else: only the notes tell them,
+/// and they tell all.
+pub(super) fn roots_differ<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    in_part(world, |mine| {
+        let (me, size) = (mine.rank(), mine.size());
+        let attempt = || mine.within(SHORT, || mine.broadcast(me.next(size), &mut [0_u32]));
+        let told = loop {
+            match attempt() {
+                Err(Error::Timeout(_)) => {}
+                told => break told,
+            }
+        };
+        refuses("root", told, differs(me.prev(size), Differs::Root))
+    })
+}
+
+/// What `program` gives in a world of all ranks that is good for nothing afterwards.
+fn in_part<L: Link, R>(
+    world: &World<'_, L>,
+    program: impl FnOnce(&World<'_, flagpost::PartLink<'_, L>>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let room = Room {
+        bytes: 0,
+        windows: 0,
+    };
+    let part = world.split(Some(0), 0, room)?;
+    let mut words = [0; Config::DEFAULT.words(0, 0)];
+    let link = part.link().ok_or(NO_ERROR)?;
+    let result = World::run(link, &mut words, Config::DEFAULT, program)?;
+    part.free()?;
+    Ok(result)
 }
 
 /// Every collective with a budget of nothing, repeated until it is done.

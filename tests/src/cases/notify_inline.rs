@@ -170,9 +170,15 @@ pub(super) fn queue_stays_full<L: Link>(
             from(other, 2, 2)?;
         }
         world.barrier()?;
-        // The last one that fits, too: a flush finds it in place.
-        if me == other {
-            let lock = window.lock_all()?;
+        // The last one that fits, too: a flush finds it in place, though rank 0 waits for a lock.
+        let own = if me == other {
+            Some(window.lock_exclusive(other)?)
+        } else {
+            None
+        };
+        world.barrier()?;
+        if let Some(own) = own {
+            let lock = window.lock_shared(full)?;
             window.put_notify(full, 0, &[round + 10], Tag(2))?;
             window.put_notify(full, 0, &[round + 20], Tag(2))?;
             lock.flush(full)?;
@@ -180,6 +186,9 @@ pub(super) fn queue_stays_full<L: Link>(
             lock.get(full, 0, &mut found)?;
             check("what was flushed", found == [round + 20], true)?;
             lock.unlock()?;
+            own.unlock()?;
+        } else if me == full {
+            window.lock_exclusive(other)?.unlock()?;
         }
         world.broadcast(other, &mut word)?;
         if me == full {

@@ -267,6 +267,9 @@ impl<P: Platform> Links<P> {
         case("collective.refused", 1, MANY, |c| {
             collective::refused(&join(c)?)
         }),
+        case("timeout.roots_differ", 2, collective::FEW, |c| {
+            collective::roots_differ(&join(c)?)
+        }),
         case("timeout.differ", 2, collective::FEW, |c| {
             collective::differ(&join(c)?)
         }),
