@@ -1,7 +1,9 @@
 //! Calls that are not alike. The first data that a rank gets in a collective call come with a
 //! *head*, which says what all ranks must have the same: the call, its root, the size of an
-//! element, the length. A rank that hears another head than its own takes no data, and fails before
-//! the barrier that ends each chunk. So no rank ends a call with data of one that calls otherwise.
+//! element, the length. It also says whose it is, and is mixed with the number of the call, so that
+//! a head that an earlier call has left is none. A rank that hears another head than its own takes
+//! no data, and fails before the barrier that ends each chunk. So no rank ends a call with data of
+//! one that calls otherwise.
 //!
 //! Two things go beyond the data. Ranks that name different roots may hear of each other in no
 //! round: in such calls each rank leaves a *note* with the next one, which reads it at the end. And
@@ -45,10 +47,7 @@ pub(super) struct Note {
 impl Note {
     /// With the number mixed, or as it was before.
     fn mixed(self) -> Self {
-        let mixed = self
-            .head
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-            .wrapping_shr(u32::BITS);
+        let mixed = spread(self.head).wrapping_shr(u32::BITS);
         Self {
             number: self.number ^ mixed as u32,
             ..self
@@ -57,19 +56,29 @@ impl Note {
 
     /// The error that it tells a rank of, which is in the call of `own`; `from` has left it.
     fn tells(self, own: Self, from: Rank) -> Result<(), Error> {
+        if let Some(differs) = differs(own.head, self.head) {
+            return Err(Error::Asymmetric {
+                rank: from,
+                differs,
+            });
+        }
+        self.passes_on()
+    }
+
+    /// The error that the rank had which has left it.
+    fn passes_on(self) -> Result<(), Error> {
         let failed = usize::from(self.differs).checked_sub(1);
         let failed = failed.and_then(|index| Differs::ALL.get(index).copied());
-        let (rank, differs) = match (differs(own.head, self.head), failed) {
-            (Some(differs), _) => (from, differs),
-            (None, Some(differs)) => (Rank::new(self.rank), differs),
-            (None, None) => return Ok(()),
-        };
-        Err(Error::Asymmetric { rank, differs })
+        failed.map_or(Ok(()), |differs| {
+            let rank = Rank::new(self.rank);
+            Err(Error::Asymmetric { rank, differs })
+        })
     }
 }
 
 impl Call {
-    /// The call, its root, the size of an element and the length: 8, 16, 8 and 32 bits.
+    /// The call, its root, the size of an element, a hash of the length (short lengths are all
+    /// different), and 0 for the rank: 8, 16, 8, 16 and 16 bits.
     fn head(self) -> u64 {
         let none = Rank::new(0);
         let (kind, root, element, len) = match self {
@@ -88,16 +97,15 @@ impl Call {
             Self::Allreduce { element, len } => (9, none, element, len),
             Self::Scan { own, element, len } => (if own { 11 } else { 10 }, none, element, len),
             Self::Make(_) => (12, none, 0, 0),
-            Self::Fence(_) => (13, none, 0, 0),
-            Self::FreeWindow(_) => (14, none, 0, 0),
-            Self::SetCounters(_) => (15, none, 0, 0),
+            Self::Fence(window) => (13, none, 0, usize::from(window)),
+            Self::FreeWindow(window) => (14, none, 0, usize::from(window)),
+            Self::SetCounters(window) => (15, none, 0, usize::from(window)),
             Self::FreeEvents(_) => (16, none, 0, 0),
             Self::FreePart(_) => (17, none, 0, 0),
         };
         let element = element.min(u8::MAX.into()) as u64;
-        let len = len as u64;
-        let len = (len ^ len.wrapping_shr(u32::BITS)) & u64::from(u32::MAX);
-        kind << 56 | u64::from(root.get()) << 40 | element << 32 | len
+        let len = spread(len as u64).wrapping_shr(48);
+        kind << 56 | u64::from(root.get()) << 40 | element << 32 | len << 16
     }
 
     /// One rank is named.
@@ -114,13 +122,19 @@ impl Call {
     }
 }
 
-/// The first thing that two heads have different.
+/// A number to mix with: those of numbers that are near are far from each other.
+const fn spread(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The first thing that two heads have different. Only ranks with other roots hear of others than
+/// they expect.
 fn differs(one: u64, other: u64) -> Option<Differs> {
     match (one ^ other).leading_zeros() {
         0..8 => Some(Differs::Call),
-        8..24 => Some(Differs::Root),
+        8..24 | 48..64 => Some(Differs::Root),
         24..32 => Some(Differs::Element),
-        32..64 => Some(Differs::Length),
+        32..48 => Some(Differs::Length),
         _ => None,
     }
 }
@@ -143,11 +157,16 @@ impl<L: Link> World<'_, L> {
         (key, bytes.saturating_sub(NOTES))
     }
 
+    /// A head, mixed with the number of this rank's call; or as it was before.
+    fn sealed(&self, head: u64) -> u64 {
+        head ^ spread(self.collectives.number.get().into())
+    }
+
     /// Puts the head of this rank's call and up to [`SHORT`] bytes at `at` in the scratch memory of
     /// `to`.
     pub(super) fn put_headed(&self, to: Rank, at: usize, part: &[u8]) -> Result<(), Error> {
         let (link, (key, _)) = (self.link(), self.scratch());
-        let head = self.collectives.note().head;
+        let head = self.sealed(self.collectives.note().head | u64::from(self.rank().get()));
         let mut both = [0; HEAD + SHORT];
         let both = { both.get_mut(..HEAD.saturating_add(part.len())) }.unwrap_or(&mut []);
         for (to, from) in both
@@ -181,12 +200,21 @@ impl<L: Link> World<'_, L> {
     /// Gets what [`tell`](Self::tell) of `from` has put at `at`, as long as `into`.
     pub(super) fn heard(&self, from: Rank, at: usize, into: &mut [u8]) -> Result<(), Error> {
         let (link, me, (key, _)) = (self.link(), self.rank(), self.scratch());
-        let own = self.collectives.note();
+        let expected = self.collectives.note().head | u64::from(from.get());
         let check = |theirs: &[u8]| {
             let head = bytemuck::try_pod_read_unaligned(theirs).unwrap_or_default();
-            let note = Note { head, ..own };
-            point!(CHECK "I3: data of another call are not taken":
-                "collective.alike.heard", note.tells(own, from); else Ok(()))
+            let head = self.sealed(head);
+            // Of a call that is not this one it can be anybody's.
+            let sender = Rank::new(head as u16);
+            let rank = if sender < Rank::new(self.size()) {
+                sender
+            } else {
+                from
+            };
+            point!(CHECK "I3: data of another call are not taken": "collective.alike.heard",
+                differs(expected, head).map_or(Ok(()), |differs| {
+                    Err(Error::Asymmetric { rank, differs })
+                }); else Ok(()))
         };
         let mut both = [0; HEAD + SHORT];
         if let Some(both) = both.get_mut(..HEAD.saturating_add(into.len())) {
@@ -207,19 +235,22 @@ impl<L: Link> World<'_, L> {
 
     /// Where the notes of this call lie.
     fn note_at(&self) -> (Key, usize) {
+        self.note_of(self.collectives.number.get())
+    }
+
+    /// Where those of call `number` lie.
+    fn note_of(&self, number: u32) -> (Key, usize) {
         let (key, notes) = self.scratch();
-        let odd = self.collectives.number.get() as usize & 1;
+        let odd = number as usize & 1;
         (key, notes.saturating_add(odd.saturating_mul(NOTES / 2)))
     }
 
-    /// This rank has no note of an earlier session, when peers hear from it.
+    /// This rank has no note of an earlier session, when peers hear from it: its first signal comes
+    /// after a fence.
     pub(super) fn clear_notes(&self) -> Result<(), Error> {
         let ((key, notes), link) = (self.scratch(), self.link());
         self.wait()
-            .retry(|| link.put(self.rank(), key, notes, &[0; NOTES]))?;
-        point!(ORDER "the zeros do not come over a note": "collective.alike.clear.fence",
-            self.wait().retry(|| link.fence())?);
-        Ok(())
+            .retry(|| link.put(self.rank(), key, notes, &[0; NOTES]))
     }
 
     /// A call with a root begins, or is repeated.
@@ -234,9 +265,9 @@ impl<L: Link> World<'_, L> {
         Ok(())
     }
 
-    /// The note that the rank before has left with this one.
-    fn note(&self) -> Result<Note, Error> {
-        let ((key, at), mut note) = (self.note_at(), Note::default());
+    /// The note that the rank before has left with this one, in call `number`.
+    fn note(&self, number: u32) -> Result<Note, Error> {
+        let ((key, at), mut note) = (self.note_of(number), Note::default());
         let bytes = bytemuck::bytes_of_mut(&mut note);
         self.link().get(self.rank(), key, at, bytes, &Op::new())?;
         Ok(note.mixed())
@@ -248,7 +279,8 @@ impl<L: Link> World<'_, L> {
         if !state.noted.replace(false) || !call.has_root() {
             return Ok(());
         }
-        let (rank, own, theirs) = (self.rank().prev(self.size()), state.note(), self.note()?);
+        let (rank, own) = (self.rank().prev(self.size()), state.note());
+        let theirs = self.note(own.number)?;
         if theirs.number != own.number {
             let differs = Differs::Call;
             return Err(Error::Asymmetric { rank, differs });
@@ -276,9 +308,15 @@ impl<L: Link> World<'_, L> {
         let own = state.note();
         // First this: of two ranks that leave notes at the same time, one finds the other's.
         state.noted.set(self.send_note(own, state.noted.get()));
-        let theirs = self.note()?;
+        let theirs = self.note(own.number)?;
         if theirs.number == own.number {
             return theirs.tells(own, self.rank().prev(self.size()));
+        }
+        // It may have failed in the call before, which has ended well here.
+        let before = own.number.wrapping_sub(1);
+        let earlier = self.note(before)?;
+        if earlier.number == before {
+            return earlier.passes_on();
         }
         Ok(())
     }
@@ -329,6 +367,7 @@ mod tests {
             (own, None),
             (call(1, 4, 12), Some(Differs::Length)),
             (call(1, 4, 8 + (1 << 40)), Some(Differs::Length)),
+            (call(1, 4, 8 + (1 << 16)), Some(Differs::Length)),
             (call(1, 8, 8), Some(Differs::Element)),
             (call(1, 8, 16), Some(Differs::Element)),
             (call(0x8001, 4, 8), Some(Differs::Root)),
@@ -364,6 +403,11 @@ mod tests {
             for other in &kinds[..index] {
                 assert_eq!(differs(one.head(), other.head()), Some(Differs::Call));
             }
+        }
+        // Another rank's, and those of the calls around.
+        assert_eq!(differs(own.head(), own.head() | 1), Some(Differs::Root));
+        for apart in 1..32 {
+            assert_ne!(spread(1) >> 56, spread(1 + apart) >> 56, "{apart}");
         }
     }
 }

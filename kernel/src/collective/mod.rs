@@ -473,9 +473,6 @@ impl<L: Link> World<'_, L> {
         if state.under_way.replace(Some(call)).is_none() {
             state.number.set(state.number.get().wrapping_add(1));
         }
-        if let Some(error) = state.failed.get() {
-            return Err(error);
-        }
         let done = self.leave_note(call).and_then(|()| attempt());
         let mut done = done.and_then(|done| self.check_note(call).map(|()| done));
         if matches!(done, Err(Error::Timeout(_))) {
@@ -495,16 +492,18 @@ impl<L: Link> World<'_, L> {
     /// Fails if another call than this one has begun and not ended.
     pub(crate) fn check_collective(&self, call: Call) -> Result<(), Error> {
         match self.collectives.under_way.get() {
-            Some(other) if other != call => Err(Error::CollectiveUnfinished),
-            _ => Ok(()),
+            Some(other) if other != call => self.check_no_collective(),
+            _ => self.collectives.failed.get().map_or(Ok(()), Err),
         }
     }
 
     /// Fails if any call has begun and not ended.
     pub(crate) fn check_no_collective(&self) -> Result<(), Error> {
-        match self.collectives.under_way.get() {
-            Some(_) => Err(Error::CollectiveUnfinished),
-            None => Ok(()),
+        let state = &self.collectives;
+        match (state.failed.get(), state.under_way.get()) {
+            (Some(error), _) => Err(error),
+            (None, Some(_)) => Err(Error::CollectiveUnfinished),
+            (None, None) => Ok(()),
         }
     }
 }

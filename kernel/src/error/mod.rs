@@ -164,7 +164,10 @@ errors! {
         /// or of another part.
         ///
         /// Of another collective call: the rank makes another one, or with another root, size of
-        /// elements or length. No rank has taken such data. Not every rank finds out by itself: one
+        /// elements or length. No rank ends a call with such data; but
+        /// [`allgather_with`](crate::World::allgather_with) may have given some to its closure
+        /// before it fails. Frees and fences of different windows, which carry no data, are found
+        /// in long waits alone. Not every rank finds out by itself: one
         /// that waits for another that has failed is told so if the wait is long, on machines where
         /// a rank that waits does not sleep. The collective calls of this world cannot continue
         /// then.
