@@ -362,10 +362,12 @@ impl<L: Link> Waiting for PartLink<'_, L> {
         if let Some(rank) = rank {
             return self.outer().gone(self.part.outer(rank));
         }
-        let gone = self.outer().gone(None)?;
-        if gone == Gone::Revoked || gone != Gone::Left && self.part.is_revoked() {
+        let gone = self.outer().gone(None);
+        // A rank that has called `survivors` knows of a loss; this one may not yet.
+        if gone == Some(Gone::Revoked) || gone != Some(Gone::Left) && self.part.is_revoked() {
             return Some(Gone::Revoked);
         }
+        gone?;
         let lost = self.all().find(|(rank, _)| self.is_lost(*rank));
         if let Some((rank, _)) = lost {
             return Some(Gone::Lost(rank));

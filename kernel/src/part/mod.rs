@@ -57,8 +57,9 @@ const SLOTS: u32 = 32;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes of shared memory for all that the part's world allocates: per window its piece in
-    /// whole lines and 64 bytes, per event 8, per part inside its `bytes` and 32 for each rank of
-    /// this one (of a spare twice that). [`Error::RoomFull`] says how many are missing.
+    /// whole lines and 64 bytes, per event 8, per part inside its `bytes` and 56 for each rank of
+    /// this one, in whole lines (of a spare 88, up to 256 ranks). [`Error::RoomFull`] says how many
+    /// are missing.
     pub bytes: usize,
     /// How many windows it has at a time. They are taken from the 64 of the larger world. A part
     /// inside counts as one window more than it has itself, and the first spare as two more.

@@ -7,8 +7,8 @@
 //! # Guarantee
 //! G1. All ranks that live on get the same part. A rank that is lost while they agree is in it on
 //!     all of them, or on none.
-//! G2. Once a rank has called for it, waits in other parts of the larger world end on each rank
-//!     that knows of a loss: its rank comes, too.
+//! G2. Once a rank has called for it, waits in other parts of the larger world end on each rank,
+//!     also on one that does not know of the loss yet.
 //!
 //! # Memory per rank
 //! That of a part; for each rank of the larger world also a row of 32 bytes per 256 ranks. A row
