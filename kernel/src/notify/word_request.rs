@@ -80,8 +80,8 @@ pub struct WordRequest<'r, 'w, L: Link> {
     counts: bool,
     /// Of an event: how many posts have been taken already.
     taken: Option<Kept<'r>>,
-    /// Of a counter that is to reach a number: the largest that it has reached for a request since
-    /// its last change. 0 is none, as is one beyond 32 bits.
+    /// Of a counter: the largest number that it has reached for a request since its last change. 0
+    /// is none.
     reached: Option<&'r Cell<u32>>,
     /// The value that was compared when the word was last looked at.
     seen: Cell<L::Word>,
@@ -217,8 +217,8 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let place = core.word(core.world.rank(), word)?;
         let target = Some((core, lines));
         let request = WordRequest::new(core.world, target, (word, place), compare, value)?;
-        let reached = match (word, compare) {
-            (AnyWord::Counter(Counter(index)), Compare::Ge | Compare::Eq) => core.reached(index),
+        let reached = match word {
+            AnyWord::Counter(Counter(index)) => core.reached(index),
             _ => None,
         };
         Ok(WordRequest { reached, ..request })
@@ -307,9 +307,20 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
         self.begin()
     }
 
+    /// The number that a counter is to reach, if it is one of 32 bits.
+    fn number(&self) -> Option<u32> {
+        let number: Option<u64> = match (self.compare, self.value.into()) {
+            (Compare::Ge | Compare::Eq, number) => Some(number),
+            (Compare::Gt, number) => number.checked_add(1),
+            (Compare::Ne, 0) => Some(1),
+            _ => None,
+        };
+        number.and_then(|number| u32::try_from(number).ok())
+    }
+
     fn begin(&mut self) -> Result<(), Error> {
-        let stands = |reached: &Cell<u32>| (1..=reached.get().into()).contains(&self.value.into());
-        if self.reached.is_some_and(stands) {
+        let reached = self.reached.map_or(0, Cell::get);
+        if self.number().is_some_and(|it| (1..=reached).contains(&it)) {
             let index = self.word.1.checked_div(CELL).unwrap_or(0) as u32;
             return Err(Error::CounterNotReset { index });
         }
@@ -368,8 +379,8 @@ impl<'r, 'w, L: Link> WordRequest<'r, 'w, L> {
             },
             point!(REFRESH "G1: what came before the word": "words.test.refresh", self.refresh()?));
         self.close();
-        if let (Some(reached), Ok(value)) = (self.reached, u32::try_from(self.value.into())) {
-            reached.set(reached.get().max(value));
+        if let (Some(reached), Some(number)) = (self.reached, self.number()) {
+            reached.set(reached.get().max(number));
         }
         let takes = self.taken.filter(|_| self.compare == Compare::Ge);
         let Some(taken) = takes else {

@@ -186,13 +186,10 @@ impl<'w, L: Link> Core<'w, L> {
         if let Some((offset, amo)) = counters.begun.get().filter(|begun| *begun != wanted) {
             self.go_on_with(key, offset, amo)?;
         }
-        let old = self.go_on_with(key, offset, amo)?;
-        if let Some(reached) = self.reached(index) {
-            reached.set(0);
-        }
-        Ok(old)
+        self.go_on_with(key, offset, amo)
     }
 
+    /// Does it, or continues it. The counter has reached nothing yet for requests.
     fn go_on_with(&self, key: Key, offset: usize, amo: Amo) -> Result<L::Word, Error> {
         let (world, Counters { begun, op, .. }) = (self.world, &self.counters);
         let (link, me) = (world.link(), world.rank());
@@ -203,6 +200,11 @@ impl<'w, L: Link> Core<'w, L> {
         if old.is_ok() || !op.is_under_way() {
             begun.set(None);
         }
-        Ok(L::Word::low(old?))
+        let old = old?;
+        let index = u32::try_from(offset.checked_div(CELL).unwrap_or(0)).unwrap_or(u32::MAX);
+        if let Some(reached) = self.reached(index) {
+            reached.set(0);
+        }
+        Ok(L::Word::low(old))
     }
 }

@@ -78,7 +78,14 @@ pub(super) fn rounds<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
         check("two", two.wait()?, 2_u32)?;
         refused("again", two.start(), stands)?;
         check("is not started", two.is_started(), false)?;
-        for (compare, value) in [(Compare::Ge, 1), (Compare::Ge, 2), (Compare::Eq, 2)] {
+        let standing = [
+            (Compare::Ge, 1),
+            (Compare::Ge, 2),
+            (Compare::Eq, 2),
+            (Compare::Gt, 1),
+            (Compare::Ne, 0),
+        ];
+        for (compare, value) in standing {
             let again = window.wait_until(0..1, Counter(1), compare, value.into());
             refused("another", again, stands)?;
         }
