@@ -5,8 +5,8 @@
 //! # Which reads are told
 //! When a request ends, a read of its bytes since its start is told if the bytes are others now,
 //! and if the rank has told no other rank anything since the read. So no peer can have waited for
-//! the read, and a put has changed the bytes. Of reads that found the same bytes, the machine may know
-//! more: it gives each event a `stamp`, and gets those of the start back.
+//! the read, and a put has changed the bytes. Of reads that found the same bytes, the machine may
+//! know more: it gives each event a `stamp`, and gets those of the start back.
 //!
 //! # Bounds
 //! It watches the last [`REQUESTS`] requests, and the last [`READS`] reads.

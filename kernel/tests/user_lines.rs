@@ -260,7 +260,8 @@ fn a_read_before_the_wait_is_named() {
     let all: [(&str, u32, Reads); 4] = [
         ("get", 4, |window, mut request, access| {
             access.set(line!() + 1);
-            window.local().get(1)?;
+            let early = window.local().get(1)?;
+            window.local().set(9, early)?; // tells nobody
             request.wait().map(drop)
         }),
         ("copy_out", 32, |window, mut request, access| {

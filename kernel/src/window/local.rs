@@ -55,7 +55,7 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     /// [`Error::OutOfRange`]; [`Error::Exposed`] while peers may be writing the element's line.
     #[track_caller]
     pub fn set(&self, index: usize, value: T) -> Result<(), Error> {
-        called!(self.window.core.world);
+        looks!(self.window.core.world);
         self.copy_in(index, &[value])
     }
 
@@ -97,7 +97,14 @@ impl<'a, T: Pod, L: Link, S> Local<'a, T, L, S> {
     /// lines.
     #[track_caller]
     pub fn copy_in(&self, index: usize, from: &[T]) -> Result<(), Error> {
-        called!(self.window.core.world);
+        match self.window.core.model {
+            Model::Separate => {
+                looks!(self.window.core.world);
+            }
+            Model::Unified => {
+                called!(self.window.core.world);
+            }
+        }
         let offset = self.window.offset(index, from.len())?;
         let core = &self.window.core;
         let (world, bytes): (_, &[u8]) = (core.world, bytemuck::cast_slice(from));
