@@ -147,6 +147,7 @@ pub(super) fn queue_stays_full<L: Link>(
     window: &flagpost::Window<'_, u32, L>,
 ) -> Result<(), Failure> {
     let (me, [full, other]) = (world.rank(), [0, 1].map(flagpost::Rank::new));
+    let events = world.events(1)?;
     let from = |source, tag, count| {
         let mut told = window.expect(0..1, Tag(tag))?.from(source)?.times(count)?;
         told.start()?;
@@ -170,15 +171,9 @@ pub(super) fn queue_stays_full<L: Link>(
             from(other, 2, 2)?;
         }
         world.barrier()?;
-        // The last one that fits, too: a flush finds it in place, though rank 0 waits for a lock.
-        let own = if me == other {
-            Some(window.lock_exclusive(other)?)
-        } else {
-            None
-        };
-        world.barrier()?;
-        if let Some(own) = own {
-            let lock = window.lock_shared(full)?;
+        // The last one that fits, too: a flush finds it in place, though rank 0 waits for an event.
+        if me == other {
+            let lock = window.lock_all()?;
             window.put_notify(full, 0, &[round + 10], Tag(2))?;
             window.put_notify(full, 0, &[round + 20], Tag(2))?;
             lock.flush(full)?;
@@ -186,9 +181,9 @@ pub(super) fn queue_stays_full<L: Link>(
             lock.get(full, 0, &mut found)?;
             check("what was flushed", found == [round + 20], true)?;
             lock.unlock()?;
-            own.unlock()?;
+            events.post(full, 0)?;
         } else if me == full {
-            window.lock_exclusive(other)?.unlock()?;
+            events.wait(0, 1)?;
         }
         world.broadcast(other, &mut word)?;
         if me == full {
