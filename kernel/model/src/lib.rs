@@ -70,10 +70,10 @@ pub struct Costs {
 impl Costs {
     /// Core cycles of the simulated SCC, 2 to 48 cores. `cargo xtask bench model` prints both.
     pub const SCC: Self = Self {
-        fence: [174, 394, 589, 1110, 1151, 1513, 2391, 3781, 3964, 4775],
+        fence: [174, 394, 617, 1110, 1162, 1520, 2376, 3814, 3975, 4769],
         epoch: Line {
-            base: 90,
-            slope: 238,
+            base: 108,
+            slope: 235,
         },
     };
 
