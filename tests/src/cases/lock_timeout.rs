@@ -1,7 +1,7 @@
 //! Budgets that run out while a lock is waited for: it can go on, be cancelled, or be dropped, and
 //! nobody hangs.
 
-use flagpost::{Error, Link, Rank, Rma as _, Waiting, World, epoch::Locked};
+use flagpost::{Budget, Error, Link, Rank, Rma as _, Waiting, World, epoch::Locked};
 
 use super::lock::How;
 use super::timeout::{SHORT, await_go, go, unless_early};
@@ -155,6 +155,14 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     for (round, (reads, writes)) in (1..).zip(pairs) {
         let named = (reads == How::Shared).then_some(FIRST);
         let short = |how: How, named| late(how.locking(&window, FIRST)?.wait_within(SHORT), named);
+        // Over a network the word that keeps readers out takes a while to come.
+        let keeps_out = || {
+            let waiting = short(writes, Some(FIRST))?;
+            if L::DIRECT {
+                return Ok(waiting);
+            }
+            late(waiting.wait_within(Budget::microseconds(3000)), Some(FIRST))
+        };
         match world.rank().get() {
             0 => {
                 let lock = reads.lock(&window, FIRST)?;
@@ -164,13 +172,13 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             }
             1 => {
                 await_go(&window, FIRST)?;
-                let waiting = short(writes, Some(FIRST))?;
+                let waiting = keeps_out()?;
                 go(&window, THIRD)?;
                 await_go(&window, THIRD)?;
                 waiting.cancel()?;
                 go(&window, THIRD)?;
                 await_go(&window, THIRD)?;
-                let waiting = short(writes, Some(FIRST))?;
+                let waiting = keeps_out()?;
                 go(&window, THIRD)?;
                 let lock = waiting.wait()?;
                 lock.put(FIRST, 1, &[round])?;
