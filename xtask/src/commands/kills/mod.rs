@@ -467,6 +467,8 @@ impl Undisturbed {
             .filter(|line| !is_victim(line) && !line.starts_with("flagpost-run: "))
             .collect();
         let lost = format!("rank {} ", turn.rank);
+        // Ranks that failed by `PeerLost` of a lost rank say nothing: the launcher counts them.
+        let followed = { ended.err.lines() }.any(|line| line.starts_with("flagpost-run: after"));
         // Of the system, or of a library for network cards, which ends the process itself.
         let crashes = ["was ended by signal", "terminated with signal"];
         let crashed = |line: &str| crashes.iter().any(|words| line.contains(words));
@@ -485,7 +487,7 @@ impl Undisturbed {
                 return broken(format!("a rank has crashed: {}", told()));
             }
             (End::Crash, Some(told()))
-        } else if others.is_empty() {
+        } else if others.is_empty() && !followed {
             (End::OthersWell, None)
         } else if others
             .iter()

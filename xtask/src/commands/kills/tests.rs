@@ -65,6 +65,7 @@ fn ends_are_judged() {
     };
     let killed = "flagpost-run: rank 1 (process 7) was ended by signal 9 (SIGKILL)\n";
     let lost = "core 0: rank 1 does not answer any more\nflagpost-run: rank 0 (process 6) ended with status 1\n";
+    let counted = "flagpost-run: after that rank 0 ended with status 1\n";
     let meeting = "error: rank 1 is lost\nflagpost-run: rank 0 (process 6) ended with status 2\n";
     let by_us =
         "flagpost-run: rank 0 (process 6) was ended by signal 9 (SIGKILL), by flagpost-run\n";
@@ -82,6 +83,7 @@ fn ends_are_judged() {
         (well(true), stop, End::Paused),
         (well(true), kill, End::Broken),
         (ends(lost), kill, End::PeerLost),
+        (ends(counted), kill, End::PeerLost),
         (ends(meeting), kill, End::WhileMeeting),
         (ends(""), kill, End::OthersWell),
         (ends("core 0: timed out\n"), kill, End::Error),
