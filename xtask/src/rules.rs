@@ -71,12 +71,9 @@ const RULES: [Rule; 13] = [
     all("tools/", &[OTHERS, "tools/"]),
     // What needs the kernel has its place above, tests and examples as well.
     // The points are macros that know nothing.
-    all(
-        "hal/",
-        &[OTHERS, "hal/", "tools/common/", "flagpost-points"],
-    ),
-    code("kernel/", &[OTHERS, "hal/", "kernel/"]),
-    code("linux/", &[OTHERS, "hal/", "kernel/"]),
+    all("hal/", &[OTHERS, "points/", "hal/", "tools/common/"]),
+    code("kernel/", &[OTHERS, "points/", "hal/", "kernel/"]),
+    code("linux/", &[OTHERS, "points/", "hal/", "kernel/"]),
 ];
 
 const fn code(of: &'static str, may: &'static [&'static str]) -> Rule {

@@ -201,7 +201,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
         // Data that go to their place immediately must not come before older ones that have not.
         if !travels && !data.is_empty() && peer.out.flight.has(place, end) {
             point!(ORDER "of two puts of the same bytes the later one stays":
-                "mapped.records.send.placed", self.placed(Some(to))?);
+                "coherent.records.send.placed", self.placed(Some(to))?);
         }
         self.send_record((to, peer), (place, data), immediate, travels)
     }
@@ -256,7 +256,7 @@ impl<M: Records, const PEERS: usize> Mail for RecordMail<M, PEERS> {
 
     #[inline]
     fn has_settled(&self, before_amo: bool) -> bool {
-        point!(DRAIN "stores that have arrived are in memory": "mapped.flush.settle", {
+        point!(DRAIN "stores that have arrived are in memory": "coherent.flush.settle", {
             if before_amo {
                 self.base.machine.drain();
             } else {

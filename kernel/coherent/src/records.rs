@@ -130,7 +130,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         }
         out.hears_taken(taken);
         if point!(ROOM "I2: no entry is written over before it is taken":
-            "mapped.announced.pair.room", out.is_full(&self.base.layout); else false)
+            "coherent.announced.pair.room", out.is_full(&self.base.layout); else false)
         {
             self.base.polled.note(head, taken);
             return Err(Refusal::Full(to));
@@ -158,7 +158,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         immediate: u32,
         travels: bool,
     ) -> Result<(), Refusal> {
-        let (ticket, ()) = order!("refused, nothing has moved": "mapped.records.claim<data",
+        let (ticket, ()) = order!("refused, nothing has moved": "coherent.records.claim<data",
             self.claim(to, out)?,
             if !travels {
                 put_before(self, to, place, data);
@@ -215,8 +215,8 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let sent = out.next();
         let told = self.head_at(to)?;
         let sites = [
-            site!(ORDER "loaded before the acquire": "mapped.records.placed.poll<acquire"),
-            site!(ACQUIRE "what the owner placed comes earlier": "mapped.records.placed.acquire"),
+            site!(ORDER "loaded before the acquire": "coherent.records.placed.poll<acquire"),
+            site!(ACQUIRE "what the owner placed comes earlier": "coherent.records.placed.acquire"),
         ];
         let taken = self.base.poll_for(told, |_| true, sites);
         if is_placed(sent, ticket, taken) {
@@ -238,7 +238,7 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
             };
             out.flight.is_placed_before(from);
             let is_owners = point!(CLAIM "R3: of two puts of the same bytes the later one stays":
-                "mapped.records.claim", !self.place_record(to, at)?; else false);
+                "coherent.records.claim", !self.place_record(to, at)?; else false);
             if is_owners {
                 self.base.polled.note(told, taken);
                 return Ok(false);
@@ -267,9 +267,9 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
                 .machine
                 .store_bytes(self.base.region_of(to)?.at(place), data);
         }
-        order!("the data are in their place before the entry says so": "mapped.records.data<taken",
+        order!("the data are in their place before the entry says so": "coherent.records.data<taken",
             point!(DRAIN "I4: the data are in memory":
-                "mapped.records.flush.drain", self.base.machine.drain()),
+                "coherent.records.flush.drain", self.base.machine.drain()),
             self.exchange(at, place, CLAIMED, TAKEN));
         // It may wait for that.
         self.base.told(to);
@@ -394,9 +394,9 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         }
         let next = ticket.wrapping_add(1);
         inbox.takes(next);
-        order!("the data are in their place before the count says so": "mapped.records.data<head",
+        order!("the data are in their place before the count says so": "coherent.records.data<head",
             point!(DRAIN "R3: the data are in memory":
-                "mapped.records.take.drain", self.base.machine.drain()),
+                "coherent.records.take.drain", self.base.machine.drain()),
             self.base.machine.store_u32(self.base.layout.head(rings, number), next));
         Some(immediate(first))
     }
@@ -407,9 +407,9 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         let (place, len) = of_head(head);
         if len == TAKEN {
             point!(ACQUIRE "R1: the producer has stored the data before it said so":
-                "mapped.records.taken.acquire", self.base.machine.acquire());
+                "coherent.records.taken.acquire", self.base.machine.acquire());
         } else if len > 0 {
-            let is_own = point!(CLAIM "I4: only one places the data": "mapped.records.take.claim",
+            let is_own = point!(CLAIM "I4: only one places the data": "coherent.records.take.claim",
                 len != CLAIMED && self.exchange(at, place, len, TAKEN); else true);
             if !is_own {
                 // The producer says when it has: that is what a waiting loop looks at.

@@ -66,13 +66,13 @@ impl<const PEERS: usize> Announced<PEERS> {
     ) -> Result<(), Refusal> {
         let base = mail.base();
         let rings = base.rings_of(to)?;
-        let (ticket, ()) = order!("refused, nothing has moved": "mapped.announced.claim<data",
+        let (ticket, ()) = order!("refused, nothing has moved": "loadstore.announced.claim<data",
             self.claim(base, to)?, put_before(mail, to, place, data));
         let at = base.layout.entry(rings, 0, ticket, bytes);
-        order!("data are in memory before the entry for them": "mapped.announced.drain<entry",
+        order!("data are in memory before the entry for them": "loadstore.announced.drain<entry",
             if mail.must_drain() {
                 point!(DRAIN "what was put, or read, before the entry that announces it":
-                    "mapped.announced.drain", base.machine.drain());
+                    "loadstore.announced.drain", base.machine.drain());
             },
             base.machine.store_u32(at, announcing(number, base.layout.phase(ticket))));
         base.told(to);
@@ -126,7 +126,7 @@ impl<const PEERS: usize> Announced<PEERS> {
                 }
                 let none = base.layout.is_full(ticket, taken);
                 if point!(ROOM "I1: no entry is written over before it is taken":
-                    "mapped.announced.claim.room", none; else false)
+                    "loadstore.announced.claim.room", none; else false)
                 {
                     base.polled.note(head, taken);
                     return Err(Refusal::Full(to));
@@ -160,7 +160,8 @@ fn claim_shared<M: Machine, A: Atomics<M>>(
         // Others were quicker each time.
         return Err(Refusal::Locked(to));
     }
-    let site = site!(LOCK "two producers do not get the same entry": "mapped.announced.claim.lock");
+    let site =
+        site!(LOCK "two producers do not get the same entry": "loadstore.announced.claim.lock");
     let held = base.lock(to, site)?;
     let ticket = machine.load_u32(tail);
     if let Err(refusal) = room(ticket) {
@@ -168,7 +169,7 @@ fn claim_shared<M: Machine, A: Atomics<M>>(
         return Err(refusal);
     }
     machine.store_u32(tail, ticket.wrapping_add(1));
-    let site = site!(DRAIN "the next producer finds it taken": "mapped.announced.claim.drain");
+    let site = site!(DRAIN "the next producer finds it taken": "loadstore.announced.claim.drain");
     base.unlock(held, site);
     Ok(ticket)
 }
@@ -192,8 +193,8 @@ pub fn look_first<M: Machine, A: Atomics<M>>(
 ) -> Option<u32> {
     let here = |word: u32| is_of(word, phase);
     let sites = [
-        site!(ORDER "loaded before the acquire": "mapped.mail.take.poll<acquire"),
-        site!(ACQUIRE "data are not loaded earlier than the entry": "mapped.mail.take.acquire"),
+        site!(ORDER "loaded before the acquire": "loadstore.mail.take.poll<acquire"),
+        site!(ACQUIRE "data are not loaded earlier than the entry": "loadstore.mail.take.acquire"),
     ];
     let first = base.poll_for(at, here, sites);
     here(first).then_some(first)

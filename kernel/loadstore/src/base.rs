@@ -127,7 +127,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     pub fn finish_puts(&self) {
         // Before later loads, too: two ranks that put, flush and get do not both miss the other's.
         point!(DRAIN "stores that have arrived are in memory, and gets after it are not older":
-            "mapped.flush.settle_puts", self.machine.settle());
+            "loadstore.flush.settle_puts", self.machine.settle());
     }
 
     /// Makes the next ticket of this rank's ring the first one, before any peer may take one.

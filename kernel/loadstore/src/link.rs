@@ -148,7 +148,7 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
         match given.into() {
             Given::Memory(key) => {
                 point!(PLACE "data kept for these bytes do not come over what they become":
-                    "mapped.withdraw.place", self.mail.before_withdrawing());
+                    "loadstore.withdraw.place", self.mail.before_withdrawing());
                 self.memory.give_back(key.get());
             }
             Given::Slots(first) => self.give_back_slots(first),
@@ -174,7 +174,7 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
     fn write_local(&self, key: Key, offset: usize, from: &[u8]) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, from.len())?;
         point!(PLACE "this rank's stores come after it, in lines that only it stores to":
-            "mapped.deferred.write", self.mail.before_writing(start, from.len()));
+            "loadstore.deferred.write", self.mail.before_writing(start, from.len()));
         self.machine().write(self.base().own(start), from);
         Ok(())
     }
@@ -185,17 +185,17 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
             0 => 0,
             _ => self.resolve(key, offset, bytes)?,
         };
-        order!("the drain waits for the lines": "mapped.publish.write_back<drain",
-            point!(WRITE_BACK "peers load what this rank has stored": "mapped.publish.write_back",
+        order!("the drain waits for the lines": "loadstore.publish.write_back<drain",
+            point!(WRITE_BACK "peers load what this rank has stored": "loadstore.publish.write_back",
                 self.mail.beside_kept(start, bytes, |lines| self.machine().write_back(lines))),
             point!(DRAIN "the lines are in memory before a peer hears of them":
-                "mapped.publish.drain", self.machine().drain()));
+                "loadstore.publish.drain", self.machine().drain()));
         Ok(())
     }
 
     fn refresh(&self, key: Key, offset: usize, bytes: usize) -> Result<(), Refusal> {
         let start = self.resolve(key, offset, bytes)?;
-        point!(INVALIDATE "old copies are not read again": "mapped.refresh.invalidate",
+        point!(INVALIDATE "old copies are not read again": "loadstore.refresh.invalidate",
             self.mail.beside_kept(start, bytes, |lines| self.machine().invalidate(lines)));
         Ok(())
     }
@@ -221,7 +221,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
         let region = self.base().region_of(to)?;
         let start = self.resolve(key, offset, data.len())?;
         point!(PLACE "D2 of `deferred`: a rank that polls these bytes is notified":
-            "mapped.put.told", self.mail.before_telling(None)?);
+            "loadstore.put.told", self.mail.before_telling(None)?);
         self.machine().store_bytes(region.at(start), data);
         self.mail.stored();
         self.base().told(to);
@@ -239,10 +239,10 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
         let region = self.base().region_of(from)?;
         let start = self.resolve(key, offset, into.len())?;
         point!(PLACE "D1, D2 of `deferred`: this rank finds what it has taken":
-            "mapped.get.told", self.mail.before_access(from)?);
+            "loadstore.get.told", self.mail.before_access(from)?);
         self.machine().load_bytes(region.at(start), into);
         point!(ORDER "a notification after it lets its receiver store there":
-            "mapped.get.order", self.mail.stored());
+            "loadstore.get.order", self.mail.stored());
         self.base().looked();
         Ok(())
     }
@@ -273,7 +273,7 @@ impl<W: Mail, const PIECES: usize> Access for LoadStore<W, PIECES> {
 
     fn fence(&self) -> Result<(), Refusal> {
         point!(DRAIN "earlier puts are in memory: this is what a fence is":
-            "mapped.fence.drain", self.machine().drain());
+            "loadstore.fence.drain", self.machine().drain());
         self.mail.drained();
         Ok(())
     }

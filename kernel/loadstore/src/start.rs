@@ -127,13 +127,13 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             missing: Cell::new(Some(Rank::new(0))),
         };
         let (base, machine) = (link.base(), link.machine());
-        order!("old lines leave before peers store here": "mapped.start.write_back<arrived",
+        order!("old lines leave before peers store here": "loadstore.start.write_back<arrived",
             point!(WRITE_BACK "else an earlier program's dirty lines travel over this world":
-                "mapped.start.write_back", machine.write_back(&[base.lines(0, memory)])),
+                "loadstore.start.write_back", machine.write_back(&[base.lines(0, memory)])),
             {
                 machine.store_u32(base.own(BUILD), Self::build_of(machine, &base.layout));
                 point!(DRAIN "stores of an earlier session come before a peer clears its words":
-                    "mapped.start.leave", machine.drain());
+                    "loadstore.start.leave", machine.drain());
                 machine.store_u32(base.own(ARRIVED), link.session);
             }
         );
@@ -153,24 +153,24 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             return Ok(());
         };
         point!(WAIT "what peers have stored in an earlier session is cleared here":
-        "mapped.start.meet", {
+        "loadstore.start.meet", {
             self.all_arrived(first)?;
             // Builds are looked at after their ranks have arrived.
             self.machine().acquire();
         });
         self.all_alike()?;
         let ready = self.base().own(self.base().layout.ready as usize);
-        order!("peers lock the register after `ready`": "mapped.start.release<ready",
+        order!("peers lock the register after `ready`": "loadstore.start.release<ready",
         point!(LOCK "the state of the register is undefined":
-            "mapped.start.release", self.machine().release_at_start(self.machine().core())),
-        order!("no peer stores to words that are cleared later": "mapped.start.clear<ready",
+            "loadstore.start.release", self.machine().release_at_start(self.machine().core())),
+        order!("no peer stores to words that are cleared later": "loadstore.start.clear<ready",
             {
                 self.mail.clear_rings();
                 self.clear_slots();
             },
             {
                 point!(DRAIN "no peer finds words of an earlier run":
-                    "mapped.start.drain", self.machine().drain());
+                    "loadstore.start.drain", self.machine().drain());
                 self.machine().store_u32(ready, self.session);
             }
         ));

@@ -17,8 +17,16 @@
 //! # Guarantee
 //! D1. The owner finds the data of each notification that it was given.
 //! D2. Any rank that this one tells something afterwards finds them as well, in memory; so does any
-//!     rank that *their producer* tells after it has heard of them ([`heard`](mod@crate::heard)).
+//!     rank that *their producer* tells after it has heard of them.
 //! D3. A producer is told that its data are placed only when they are in memory.
+//!
+//! # Data that a producer has heard of
+//! The owner may answer a producer before it has placed that producer's data. Then the producer has
+//! *heard* of them: its program knows that they have come, and a rank that it tells next may look
+//! for them in the owner's memory. So before the producer tells others, and before it accesses
+//! memory of others itself, it waits until the owner says that they are placed. Short data need no
+//! call of the owner for this: the owner places them just after its answer. For others the producer
+//! asks, and the owner places them in its next call that waits, tests or attends.
 //!
 //! # When what is kept is placed
 //! | the owner | places |
@@ -38,15 +46,19 @@
 //!     it was evicted, and is in memory.
 //! I3. Nobody but the owner stores to it: a rank that may was told by the owner, which has placed
 //!     it before; or is the producer, which waits once it has heard.
+//! I4. Only two ranks can know of data that are kept: their owner, and their producer once the
+//!     owner has answered it.
 //!
 //! # Bounds
 //! `PLACES` pieces of 32 bytes, and `SPANS` runs of lines. More are placed immediately.
 
 use core::cell::Cell;
 
-use flagpost_hal::{Lines, Machine};
-use flagpost_link::Rank;
-use flagpost_loadstore::{Atomics, Base};
+use flagpost_hal::{CoreId, Lines, Machine};
+use flagpost_link::{Rank, Refusal};
+use flagpost_loadstore::{Atomics, Base, Mail as _};
+
+use crate::LineMail;
 
 /// Pieces in the table.
 pub(crate) const PLACES: usize = 16;
@@ -486,6 +498,75 @@ impl Deferred {
             }
         }
         act(from, end.wrapping_sub(from));
+    }
+}
+
+impl<M: Machine, A: Atomics<M>, const PEERS: usize> LineMail<M, A, PEERS> {
+    /// Before a notification for `to`, while data are kept, or heard of. True if it may leave
+    /// before they are placed: an answer to the one rank whose data these are.
+    #[inline]
+    pub(crate) fn may_send(&self, to: Rank) -> Result<bool, Refusal> {
+        if self.deferred.rings() == bit(to.get().into()) {
+            point!(WAIT "D2: what this rank has heard of is in memory":
+                "mapped.heard.answer", self.await_heard(Some(to))?);
+            return Ok(true);
+        }
+        point!(PLACE "D2: the target may read what this rank has taken":
+            "mapped.mail.send.told", self.place_before_telling(Some(to))?);
+        Ok(false)
+    }
+
+    /// Before this rank tells `to` something, or, if nobody is named, changes a word that others
+    /// may wait for.
+    #[inline]
+    pub(crate) fn place_before_telling(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if !self.deferred.is_busy() {
+            return Ok(());
+        }
+        point!(PLACE "D2: the other rank may read what this one has taken":
+            "mapped.deferred.tell", self.place_kept(Kept::All));
+        point!(WAIT "D2: what this rank has heard of is in memory":
+            "mapped.heard.tell", self.await_heard(to)?);
+        Ok(())
+    }
+
+    /// Before this rank accesses `owner`'s memory directly.
+    #[inline]
+    pub(crate) fn place_before_access(&self, owner: Rank) -> Result<(), Refusal> {
+        if !self.deferred.is_busy() {
+            return Ok(());
+        }
+        point!(PLACE "D1; and no producer waits for a rank that only gets":
+            "mapped.deferred.own", self.place_kept(Kept::All));
+        if owner != self.base.rank() {
+            point!(WAIT "what this rank has heard of is in the owner's memory":
+                "mapped.heard.access", self.await_heard(None)?);
+        }
+        Ok(())
+    }
+
+    /// D2, of what this rank has heard of: unless `to` is who told it.
+    #[inline(never)]
+    fn await_heard(&self, to: Option<Rank>) -> Result<(), Refusal> {
+        if !self.deferred.has_heard(to) {
+            return Ok(());
+        }
+        let mut left = None;
+        for (number, _) in (0..)
+            .zip(&self.peers)
+            .filter(|(_, peer)| peer.out.has_heard())
+        {
+            let rank = Rank::new(number);
+            if Some(rank) == to {
+                left = to;
+            } else if let Err(why) = self.placed(Some(rank))
+                && !self.base.machine.is_lost(CoreId::new(number))
+            {
+                return Err(why);
+            }
+        }
+        self.deferred.has_waited(left);
+        Ok(())
     }
 }
 

@@ -52,10 +52,8 @@
 #[macro_use]
 extern crate flagpost_points;
 
-pub mod belled;
 pub mod bells;
 pub mod deferred;
-pub mod heard;
 pub mod line;
 pub mod mail;
 pub mod pairs;

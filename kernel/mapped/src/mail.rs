@@ -6,9 +6,8 @@
 //! |---|---|
 //! | `pairs` | a ring of lines per pair: who sends, who takes, who places |
 //! | `line` | how an entry is packed, so that it may arrive in pieces |
-//! | `bells`, `belled` | how to find the ring in which something has come |
-//! | `deferred` | data that were taken and are not in memory yet |
-//! | `heard` | who waits for such data before it tells others |
+//! | `bells` | how to find the ring in which something has come |
+//! | `deferred` | data that were taken and are not in memory yet, and who waits for them |
 //! | `peer` | the two ends of a ring, and their numbers |
 //! | `ring` | which rings a world has by default |
 //!

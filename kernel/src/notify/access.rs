@@ -40,10 +40,11 @@
 use bytemuck::Pod;
 use flagpost_link::{Link, Pending, Rank};
 
-use super::{Tag, fast, notice::Notice};
+use super::{Tag, notice::Notice};
 use crate::{
     Error, Window,
     rma::{Target, Unsaid},
+    window::{Core, fast::place},
 };
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
@@ -150,11 +151,11 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
                 core.world.note_place();
                 return self.put_tagged(to, index, data, tag);
             }
-            if fast::put_notify(core, to, index, data, tag) {
+            if fast_put_notify(core, to, index, data, tag) {
                 return Ok(());
             }
             core.world.note_place();
-            return fast::put_notify_declined(self, to, index, data, tag);
+            return put_notify_declined(self, to, index, data, tag);
         }
         core.world.note_place();
         self.put_counted(to, index, data, notice)
@@ -235,4 +236,39 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
             .prepare_get::<T>(into.into())?
             .wait()
     }
+}
+
+// ---- The fast path of a notified put: see [`window::fast`](crate::window::fast) ----
+
+/// [`declined`](crate::window::fast::declined) for a notified put, whose arguments stay in
+/// registers.
+#[cold]
+#[inline(never)]
+fn put_notify_declined<T: Pod, L: Link, S>(
+    window: &Window<'_, T, L, S>,
+    to: Rank,
+    index: usize,
+    data: &[T],
+    tag: Tag,
+) -> Result<(), Error> {
+    window.put_tagged(to, index, data, tag)
+}
+
+/// Puts `data`, and tells `to` by `tag`; false if it declines.
+#[inline(always)]
+fn fast_put_notify<T: Pod, L: Link>(
+    core: &Core<'_, L>,
+    to: Rank,
+    index: usize,
+    data: &[T],
+    tag: Tag,
+) -> bool {
+    if !core.inline.get() {
+        return false;
+    }
+    let Some(place) = place::<T, L>(core, to, index, data.len()) else {
+        return false;
+    };
+    let (link, bytes) = (core.world.link(), bytemuck::cast_slice(data));
+    tag.0 <= core.world.limits.tag && link.fast_put(to, place, bytes, core.immediate | tag.0)
 }

@@ -77,7 +77,6 @@
 pub mod access;
 pub mod events;
 mod expect;
-mod fast;
 pub mod notice;
 pub(crate) mod queue;
 mod request;

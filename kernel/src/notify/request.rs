@@ -13,7 +13,7 @@ use core::{cell::Cell, panic::Location};
 
 use flagpost_link::{Expected, Link, Rank, Wants};
 
-use super::{Tag, fast};
+use super::Tag;
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
     complete::{Complete, Sealed},
@@ -141,7 +141,7 @@ impl<'r, L: Link> Request<'r, L> {
     #[track_caller]
     pub fn start(&mut self) -> Result<(), Error> {
         tries!(self.world, looks);
-        if let Some(place) = fast::room(self) {
+        if let Some(place) = fast_room(self) {
             return self.open(Some(place));
         }
         self.world.note_place();
@@ -214,7 +214,7 @@ impl<'r, L: Link> Request<'r, L> {
     pub fn test(&mut self) -> Result<Option<Status>, Error> {
         tries!(self.world, looks);
         if L::FAST
-            && let Some(status) = fast::test(self, 1)
+            && let Some(status) = fast_test(self, 1)
         {
             return Ok(Some(status));
         }
@@ -302,7 +302,7 @@ impl<'r, L: Link> Request<'r, L> {
     pub fn wait(&mut self) -> Result<Status, Error> {
         tries!(self.world, looks);
         if L::FAST
-            && let Some(status) = fast::test(self, L::LOOKS)
+            && let Some(status) = fast_test(self, L::LOOKS)
         {
             return Ok(status);
         }
@@ -343,7 +343,7 @@ impl<'r, L: Link> Request<'r, L> {
         world.wait().taking().until(
             || {
                 if L::FAST
-                    && let Some(status) = fast::test(self, 1)
+                    && let Some(status) = fast_test(self, 1)
                 {
                     return Ok(Some(status));
                 }
@@ -360,32 +360,32 @@ impl<'r, L: Link> Request<'r, L> {
 
     /// The first place for closed lines, if it is free.
     #[inline(always)]
-    pub(crate) fn first_room(&self) -> Option<&'r Cell<Closed>> {
+    fn first_room(&self) -> Option<&'r Cell<Closed>> {
         self.core.requested.first_room()
     }
 
     /// True if it is started and one notification is missing.
     #[inline(always)]
-    pub(crate) fn lacks_one(&self) -> bool {
+    fn lacks_one(&self) -> bool {
         self.is_started() && self.left == 1
     }
 
     /// True if it has the first place for closed lines, or needs none.
     #[inline(always)]
-    pub(crate) fn may_complete(&self) -> bool {
+    fn may_complete(&self) -> bool {
         self.end == 0 || self.core.requested.has_first(self.wanted)
     }
 
     /// The notification that it waits for, if it waits for just one.
     #[inline(always)]
-    pub(crate) fn next(&self) -> u32 {
+    fn next(&self) -> u32 {
         self.wanted & !STARTED
     }
 
     /// The last notification was the [next](Self::next) one: ends the request, which
     /// [may complete](Self::may_complete).
     #[inline(always)]
-    pub(crate) fn complete_first(&mut self) -> Status {
+    fn complete_first(&mut self) -> Status {
         self.left = 0;
         if self.end != 0 {
             self.core.requested.close_first();
@@ -408,11 +408,6 @@ impl<'r, L: Link> Request<'r, L> {
     #[inline]
     pub(super) fn asks_for(&self) -> Wants {
         self.source().map_or(Wants::Any, Wants::Of)
-    }
-
-    /// The world that made it.
-    pub(crate) fn world(&self) -> &'r World<'r, L> {
-        self.world
     }
 
     /// Gives the request back, [cancelled](Self::cancel) if it is started.
@@ -573,4 +568,27 @@ impl<'s, 'r: 's, L: Link> Complete<'s, L> for Request<'r, L> {
     fn offer(&mut self, immediate: u32) -> bool {
         self.takes(immediate)
     }
+}
+
+// ---- Fast paths: see [`window::fast`](crate::window::fast) ----
+
+/// The first place for the closed lines of a request, if it may take that.
+#[inline(always)]
+fn fast_room<'r, L: Link>(request: &Request<'r, L>) -> Option<&'r Cell<Closed>> {
+    let usual = !request.is_started() && !request.lines().is_empty();
+    request.first_room().filter(|_| usual)
+}
+
+/// Completes a request whose last notification is the next one that arrives, within this many
+/// `looks`.
+#[inline(always)]
+fn fast_test<L: Link>(request: &mut Request<'_, L>, looks: u32) -> Option<Status> {
+    if request.lacks_one()
+        && request.may_complete()
+        && request.world.queue.is_empty()
+        && request.world.link().fast_take(request.next(), looks)
+    {
+        return Some(request.complete_first());
+    }
+    None
 }

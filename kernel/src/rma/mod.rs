@@ -44,17 +44,19 @@
 )]
 
 use bytemuck::Pod;
-use flagpost_link::{Link, Rank};
+use flagpost_link::{Amo, Link, Rank, Width};
 
 use crate::{
     Error,
-    window::{fast::declined, reach::Reach},
+    window::{
+        fast::{declined, place},
+        reach::Reach,
+    },
 };
 
 pub mod accumulate;
 pub(crate) mod atomic;
 mod element;
-mod fast;
 pub mod layout;
 mod operation;
 pub mod request;
@@ -62,7 +64,7 @@ pub mod target;
 pub(crate) mod telling;
 mod transfer;
 
-use self::atomic::Change;
+use self::{atomic::Change, operation::word};
 pub use self::{
     atomic::Fetch,
     element::{Bool, Complex, Element, Integer, Logical, Number, Ordered, Placed, Value},
@@ -160,7 +162,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L, Told = Silent> {
     #[track_caller]
     fn put(&self, to: Rank, index: usize, data: &[T]) -> Result<(), Error> {
         tries!(self.core().world);
-        if fast::put(self, to, index, data) {
+        if fast_put(self, to, index, data) {
             return Ok(());
         }
         self.core().world.note_place();
@@ -323,7 +325,7 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L, Told = Silent> {
         T: Element,
     {
         tries!(self.core().world);
-        if let Some(old) = fast::fetch_and_op(self, to, index, operand, operation) {
+        if let Some(old) = fast_fetch_and_op(self, to, index, operand, operation) {
             return Ok(old);
         }
         self.core().world.note_place();
@@ -362,11 +364,78 @@ pub trait Rma<'w, T: Pod, L: Link + 'w>: Reach<'w, L, Told = Silent> {
         T: Integer,
     {
         tries!(self.core().world);
-        if let Some(old) = fast::compare_and_swap(self, to, index, expected, new) {
+        if let Some(old) = fast_compare_and_swap(self, to, index, expected, new) {
             return Ok(old);
         }
         self.core().world.note_place();
         let change = Change::CompareSwap { expected, new };
         declined(move || fetch(self, to, index, change))
     }
+}
+
+// ---- Fast paths: see [`window::fast`](crate::window::fast) ----
+
+/// Stores `data`; false if it declines.
+#[inline]
+fn fast_put<'w, T: Pod, L: Link + 'w>(
+    epoch: &(impl Reach<'w, L> + ?Sized),
+    to: Rank,
+    index: usize,
+    data: &[T],
+) -> bool {
+    let core = epoch.core();
+    let link = core.world.link();
+    let Some((key, offset)) = place::<T, L>(core, to, index, data.len()) else {
+        return false;
+    };
+    let bytes = bytemuck::cast_slice(data);
+    epoch.admits(to) && link.put(to, key, offset, bytes).is_ok()
+}
+
+/// Combines one element with `operand`, and gives what it was.
+#[inline]
+fn fast_fetch_and_op<'w, T: Element, L: Link + 'w>(
+    epoch: &(impl Reach<'w, L> + ?Sized),
+    to: Rank,
+    index: usize,
+    operand: T,
+    operation: Operation<T>,
+) -> Option<T> {
+    let amo = operation.combine().as_word(operand)?;
+    fast_change(epoch, to, index, amo)
+}
+
+/// Stores `new` in one element if it is as `expected`, and gives what it was.
+#[inline]
+fn fast_compare_and_swap<'w, T: Integer, L: Link + 'w>(
+    epoch: &(impl Reach<'w, L> + ?Sized),
+    to: Rank,
+    index: usize,
+    expected: T,
+    new: T,
+) -> Option<T> {
+    let (expected, new) = (word(expected)?, word(new)?);
+    fast_change(epoch, to, index, Amo::CompareSwap { expected, new })
+}
+
+/// Does `amo` to one element of 4 or 8 bytes, and gives what it was.
+#[inline]
+fn fast_change<'w, T: Pod, L: Link + 'w>(
+    epoch: &(impl Reach<'w, L> + ?Sized),
+    to: Rank,
+    index: usize,
+    amo: Amo,
+) -> Option<T> {
+    let core = epoch.core();
+    let (key, offset) = place::<T, L>(core, to, index, 1)?;
+    if !epoch.admits(to) || core.world.is_poll_due() {
+        return None;
+    }
+    let link = core.world.link();
+    if size_of::<T>() == size_of::<u64>() {
+        let old = link.fast_amo(to, key, offset, amo, Width::Whole)?;
+        return bytemuck::try_cast(old).ok();
+    }
+    let old = link.fast_amo(to, key, offset, amo, Width::Half)?;
+    bytemuck::try_cast(old as u32).ok()
 }

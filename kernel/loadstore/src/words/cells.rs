@@ -62,7 +62,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     #[inline(always)]
     pub(crate) fn changed(&self, to: Rank, amo: Amo, old: u64) -> u64 {
         point!(ACQUIRE "G3; where there is a lock, taking it has done so":
-            "mapped.cells.change.acquire", self.machine().acquire());
+            "loadstore.cells.change.acquire", self.machine().acquire());
         if amo.apply(old) != old {
             self.base().told(to);
         }
@@ -73,7 +73,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     #[inline(always)]
     pub(crate) fn before_changing(&self) -> Result<(), Refusal> {
         point!(PLACE "D2 of `deferred`: a rank may wait for the cell":
-            "mapped.cells.change.told", self.mail.before_telling(None)?);
+            "loadstore.cells.change.told", self.mail.before_telling(None)?);
         Ok(())
     }
 
@@ -121,14 +121,15 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             return Ok(self.changed(to, amo, old));
         }
         self.base().looked();
-        let site = site!(LOCK "nobody else changes the cell": "mapped.cells.change.lock");
+        let site = site!(LOCK "nobody else changes the cell": "loadstore.cells.change.lock");
         let held = self.base().lock(to, site)?;
         let old = self.load_cell(at, width);
         let new = amo.apply(old);
         if new != old {
             self.store_cell(at, width, new);
         }
-        let site = site!(DRAIN "the next holder loads the new value": "mapped.cells.change.drain");
+        let site =
+            site!(DRAIN "the next holder loads the new value": "loadstore.cells.change.drain");
         self.base().unlock(held, site);
         if new != old {
             self.base().told(to);
@@ -153,7 +154,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         }
         let bytes = buffer.get_mut(..len).ok_or(bad)?;
         point!(PLACE "D2 of `deferred`: a rank may poll these bytes":
-            "mapped.cells.bytes.told", self.mail.before_telling(None)?);
+            "loadstore.cells.bytes.told", self.mail.before_telling(None)?);
         self.base().looked();
         if W::Atomics::NATIVE && (place & 3).saturating_add(len) <= 4 {
             let (word, at) = (place & !3, place & 3);
@@ -185,7 +186,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
             self.base().told(to);
             return Ok(());
         }
-        let site = site!(LOCK "nobody else changes the bytes": "mapped.cells.update.lock");
+        let site = site!(LOCK "nobody else changes the bytes": "loadstore.cells.update.lock");
         let held = self.base().lock(to, site)?;
         self.machine().load_bytes(region.at(place), bytes);
         let mut changed = buffer;
@@ -194,7 +195,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         if changed != buffer.get(..len).ok_or(bad)? {
             self.machine().store_bytes(region.at(place), changed);
         }
-        let site = site!(DRAIN "the next holder loads the new bytes": "mapped.cells.update.drain");
+        let site =
+            site!(DRAIN "the next holder loads the new bytes": "loadstore.cells.update.drain");
         self.base().unlock(held, site);
         self.base().told(to);
         Ok(())
@@ -206,8 +208,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         arrived: impl Fn(V) -> bool,
     ) -> Result<Option<V>, Refusal> {
         let sites = [
-            site!(ORDER "loaded before the acquire": "mapped.cells.watch.poll<acquire"),
-            site!(ACQUIRE "G2: what it announces comes after it": "mapped.cells.watch.acquire"),
+            site!(ORDER "loaded before the acquire": "loadstore.cells.watch.poll<acquire"),
+            site!(ACQUIRE "G2: what it announces comes after it": "loadstore.cells.watch.acquire"),
         ];
         let (base, at) = (self.base(), self.base().own(place));
         let value = base.poll_with(|| base.load(at), at, &arrived, sites);

@@ -10,11 +10,11 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     /// Takes `owner`'s lock, for one read-modify-write of words that `owner` owns.
     pub fn lock(&self, owner: Rank, site: Site) -> Result<Guard<Held<'_, M>>, Refusal> {
         let core = CoreId::new(owner.get());
-        let held = point!(ORDER "the acquire comes after the lock": "mapped.lock.take<acquire", {
+        let held = point!(ORDER "the acquire comes after the lock": "loadstore.lock.take<acquire", {
             let held = lock_point!(site, self.machine.try_lock(core));
             if held.is_some() {
                 point!(ACQUIRE "words are not loaded earlier than the lock was taken":
-                    "mapped.lock.acquire", self.machine.acquire());
+                    "loadstore.lock.acquire", self.machine.acquire());
             }
             held
         }; else self.acquired_before_lock(core, site));
@@ -28,7 +28,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     pub fn unlock(&self, held: Guard<Held<'_, M>>, drain: Site) {
         // `retire` and `post` also promise that what came before is ordered before what comes
         // after; this is where it is.
-        order!("the next holder loads what this one stored": "mapped.unlock.drain<release",
+        order!("the next holder loads what this one stored": "loadstore.unlock.drain<release",
             point!(drain, self.machine.drain()),
             drop(held));
     }
@@ -38,7 +38,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     pub fn told(&self, rank: Rank) {
         if rank != self.rank() {
             point!(NOTIFY "the owner may sleep until it is told":
-                "mapped.told", self.machine.told(CoreId::new(rank.get())));
+                "loadstore.told", self.machine.told(CoreId::new(rank.get())));
         }
     }
 }

@@ -60,7 +60,7 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
     #[inline]
     pub fn looked(&self) {
         point!(POLL "it does not sleep while other bytes change":
-            "mapped.poll.looked", self.polled.looked());
+            "loadstore.poll.looked", self.polled.looked());
     }
 
     /// [`poll`](Self::poll), and acquires if what was waited for has `arrived`: what the word

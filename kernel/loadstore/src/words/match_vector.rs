@@ -84,7 +84,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// Takes the lock of a rank that is to be told something.
     fn lock_telling(&self, to: Rank, lock: Site) -> Result<Guard<Held<'_, W::Machine>>, Refusal> {
         point!(PLACE "D2 of `deferred`: the owner waits for its word":
-            "mapped.match_vector.told", self.mail.before_telling(Some(to))?);
+            "loadstore.match_vector.told", self.mail.before_telling(Some(to))?);
         self.base().lock(to, lock)
     }
 
@@ -112,8 +112,8 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
 
     fn post(&self, sync: Key, origin: Rank) -> Result<(), Refusal> {
         let sites = [
-            site!(LOCK "nobody else changes the word": "mapped.match_vector.post.lock"),
-            site!(DRAIN "earlier steps come before the post": "mapped.match_vector.post.drain"),
+            site!(LOCK "nobody else changes the word": "loadstore.match_vector.post.lock"),
+            site!(DRAIN "earlier steps come before the post": "loadstore.match_vector.post.drain"),
         ];
         self.write_bit(sync, origin, self.rank(), true, sites)
     }
@@ -121,8 +121,8 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
     fn posted(&self, sync: Key, word: u16) -> u32 {
         let offset = usize::from(word).saturating_mul(4);
         let sites = [
-            site!(ORDER "loaded before the acquire": "mapped.match_vector.posted.poll<acquire"),
-            site!(ACQUIRE "accesses come after the post": "mapped.match_vector.posted.acquire"),
+            site!(ORDER "loaded before the acquire": "loadstore.match_vector.posted.poll<acquire"),
+            site!(ACQUIRE "accesses come after the post": "loadstore.match_vector.posted.acquire"),
         ];
         let at = self
             .base()
@@ -137,8 +137,8 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
 
     fn retire(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
         let sites = [
-            site!(LOCK "nobody else changes the word": "mapped.match_vector.retire.lock"),
-            site!(DRAIN "earlier steps stay earlier": "mapped.match_vector.retire.drain"),
+            site!(LOCK "nobody else changes the word": "loadstore.match_vector.retire.lock"),
+            site!(DRAIN "earlier steps stay earlier": "loadstore.match_vector.retire.drain"),
         ];
         self.write_bit(sync, self.rank(), target, false, sites)
     }
@@ -152,12 +152,12 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
 
     fn complete(&self, sync: Key, target: Rank) -> Result<(), Refusal> {
         let at = self.base().region_of(target)?.at(self.counter_offset(sync));
-        let site = site!(LOCK "nobody else changes it": "mapped.match_vector.complete.lock");
+        let site = site!(LOCK "nobody else changes it": "loadstore.match_vector.complete.lock");
         let held = self.lock_telling(target, site)?;
         let left = self.machine().load_u32(at);
         // An origin that is not expected would wrap the counter round: it is left at 0.
         self.machine().store_u32(at, left.saturating_sub(1));
-        let site = site!(DRAIN "the next holder loads it": "mapped.match_vector.complete.drain");
+        let site = site!(DRAIN "the next holder loads it": "loadstore.match_vector.complete.drain");
         self.base().unlock(held, site);
         self.base().told(target);
         Ok(())
@@ -165,8 +165,8 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
 
     fn missing(&self, sync: Key) -> u32 {
         let sites = [
-            site!(ORDER "loaded before the acquire": "mapped.match_vector.missing.poll<acquire"),
-            site!(ACQUIRE "data come after the completion": "mapped.match_vector.missing.acquire"),
+            site!(ORDER "loaded before the acquire": "loadstore.match_vector.missing.poll<acquire"),
+            site!(ACQUIRE "data come after the completion": "loadstore.match_vector.missing.acquire"),
         ];
         self.base()
             .poll_for(self.own_counter(sync), |left| left == 0, sites)

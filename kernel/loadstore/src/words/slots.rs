@@ -179,7 +179,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     /// The inverse of `take_slots`.
     pub(crate) fn give_back_slots(&self, first: Slot) {
         point!(DRAIN "this rank's stores do not come over what this memory becomes":
-            "mapped.slots.withdraw.drain", self.machine().drain());
+            "loadstore.slots.withdraw.drain", self.machine().drain());
         let words = (first.0 & !BUFFER).saturating_mul(4);
         let start = if Self::is_of_pairs(first) {
             let line = (first.0 & !OF_PAIRS).wrapping_shr(PAIRED.trailing_zeros());
@@ -203,7 +203,7 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
     pub(crate) fn signal_slot(&self, to: Rank, slot: Slot, value: u32) -> Result<(), Refusal> {
         let at = self.slot_at(to, slot)?;
         point!(PLACE "D2 of `deferred`: the owner waits for its slot":
-            "mapped.slots.signal.told", self.mail.before_telling(Some(to))?);
+            "loadstore.slots.signal.told", self.mail.before_telling(Some(to))?);
         self.machine().store_u32(at, FIRST.wrapping_add(value));
         self.mail.stored();
         self.base().told(to);
@@ -214,8 +214,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         let at = self.slot_at(self.rank(), slot)?;
         let reached = |now: u32| (now.wrapping_sub(FIRST.wrapping_add(value)) as i32) >= 0;
         let sites = [
-            site!(ORDER "loaded before the acquire": "mapped.slots.reached.poll<acquire"),
-            site!(ACQUIRE "G1: what it announces comes after it": "mapped.slots.reached.acquire"),
+            site!(ORDER "loaded before the acquire": "loadstore.slots.reached.poll<acquire"),
+            site!(ACQUIRE "G1: what it announces comes after it": "loadstore.slots.reached.acquire"),
         ];
         Ok(reached(self.base().poll_for(at, reached, sites)))
     }

@@ -93,7 +93,6 @@
 //!
 //! [foMPI]: crate#sources
 
-mod fast;
 mod hold;
 mod queue;
 mod words;
@@ -182,7 +181,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     pub fn lock_exclusive(&self, target: Rank) -> Result<Lock<'_, 'w, T, L>, Error> {
         tries!(self.core.world);
         let mut hold = Hold::new(&self.core, Kind::Exclusive, target);
-        if fast::lock_exclusive(&mut hold) {
+        if hold::lock_exclusive(&mut hold) {
             return Ok(Lock {
                 hold,
                 element: PhantomData,
@@ -478,7 +477,7 @@ impl<'e, 'w, T: Pod, L: Link> Lock<'e, 'w, T, L> {
     #[track_caller]
     pub fn unlock(mut self) -> Result<(), Error> {
         tries!(self.hold.words.core.world);
-        if fast::unlock_exclusive(&mut self.hold) {
+        if hold::unlock_exclusive(&mut self.hold) {
             return Ok(());
         }
         let rest = Unlocking { hold: self.hold };

@@ -375,7 +375,7 @@ impl Walk<'_> {
         let line = before.map_or(0, |token| token.span().start().line);
         let file = self.file;
         self.found.errors.push(format!(
-            "{file}:{line}: `{what}` outside of a mutation point (see kernel/points/src/lib.rs)"
+            "{file}:{line}: `{what}` outside of a mutation point (see points/src/lib.rs)"
         ));
     }
 
