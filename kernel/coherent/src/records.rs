@@ -267,7 +267,8 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
                 .machine
                 .store_bytes(self.base.region_of(to)?.at(place), data);
         }
-        order!("the data are in their place before the entry says so": "coherent.records.data<taken",
+        order!("the data are in their place before the entry says so":
+            "coherent.records.data<taken",
             point!(DRAIN "I4: the data are in memory":
                 "coherent.records.flush.drain", self.base.machine.drain()),
             self.exchange(at, place, CLAIMED, TAKEN));

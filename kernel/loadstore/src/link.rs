@@ -186,7 +186,8 @@ impl<W: Mail, const PIECES: usize> LocalMemory for LoadStore<W, PIECES> {
             _ => self.resolve(key, offset, bytes)?,
         };
         order!("the drain waits for the lines": "loadstore.publish.write_back<drain",
-            point!(WRITE_BACK "peers load what this rank has stored": "loadstore.publish.write_back",
+            point!(WRITE_BACK "peers load what this rank has stored":
+                "loadstore.publish.write_back",
                 self.mail.beside_kept(start, bytes, |lines| self.machine().write_back(lines))),
             point!(DRAIN "the lines are in memory before a peer hears of them":
                 "loadstore.publish.drain", self.machine().drain()));

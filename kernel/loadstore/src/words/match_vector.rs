@@ -166,7 +166,8 @@ impl<W: Mail, const PIECES: usize> VectorLink for LoadStore<W, PIECES> {
     fn missing(&self, sync: Key) -> u32 {
         let sites = [
             site!(ORDER "loaded before the acquire": "loadstore.match_vector.missing.poll<acquire"),
-            site!(ACQUIRE "data come after the completion": "loadstore.match_vector.missing.acquire"),
+            site!(ACQUIRE "data come after the completion":
+                "loadstore.match_vector.missing.acquire"),
         ];
         self.base()
             .poll_for(self.own_counter(sync), |left| left == 0, sites)

@@ -215,7 +215,8 @@ impl<W: Mail, const PIECES: usize> LoadStore<W, PIECES> {
         let reached = |now: u32| (now.wrapping_sub(FIRST.wrapping_add(value)) as i32) >= 0;
         let sites = [
             site!(ORDER "loaded before the acquire": "loadstore.slots.reached.poll<acquire"),
-            site!(ACQUIRE "G1: what it announces comes after it": "loadstore.slots.reached.acquire"),
+            site!(ACQUIRE "G1: what it announces comes after it":
+                "loadstore.slots.reached.acquire"),
         ];
         Ok(reached(self.base().poll_for(at, reached, sites)))
     }
