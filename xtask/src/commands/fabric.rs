@@ -215,6 +215,7 @@ fn tests(console: &Console, targets: &[&[&str]]) -> Result<Count> {
     // Others of these targets need no libfabric: `cargo test` runs them.
     for target in targets {
         let mut command = Command::new(paths::cargo());
+        command.current_dir(paths::root());
         command.args(["test", "--locked"]).args(*target);
         command.args(["--", "--show-output", "--ignored", "--test-threads", "1"]);
         count.add(test::programs(console, &mut command)?);

@@ -4,12 +4,16 @@
 //! schedules and searches, and some parts of its own.
 
 use std::io::{BufRead, BufReader, pipe};
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use flagpost_programs::parallel;
+use serde_json::Value;
 
 use super::{bench, explore, fabric, linux};
 use crate::boot::Setup;
@@ -73,6 +77,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     verbose: bool,
 }
+
+/// Programs of tests that run at the same time, at most.
+const SIDE_BY_SIDE: usize = 4;
 
 /// A part of the tests.
 struct Part {
@@ -251,19 +258,59 @@ fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
     count
 }
 
-/// `cargo test`.
+/// What `cargo test` runs, programs side by side: many of them wait more than they compute.
 fn host(console: &Console, deep: bool) -> Result<Count> {
-    // All but the documentation's examples. What does not build counts when the tests are run.
-    let _ = compiling::cargo(console, "the tests", ["test", "--no-run"]);
-    let mut command = Command::new(paths::cargo());
-    command.args(["test", "--locked", "--no-fail-fast", "--", "--show-output"]);
+    let words = ["test", "--no-run", "--locked", "--message-format"];
+    let mut build = Command::new(paths::cargo());
+    build.args(words).arg("json-render-diagnostics");
+    build.current_dir(paths::root());
+    let built = compiling::shown(console, "the tests", &mut build)?;
+    let mut commands: Vec<Command> = built.lines().filter_map(test_program).collect();
+    // The examples in the documentation, and the program that takes longest, come first.
+    commands.sort_by_key(|command| !command.get_program().to_string_lossy().contains("/host-"));
+    let mut examples = Command::new(paths::cargo());
+    examples.current_dir(paths::root());
+    examples.args(["test", "--locked", "--doc", "--no-fail-fast", "--"]);
+    commands.insert(0, examples);
     if deep {
-        command.env("FLAGPOST_DEEP", "1");
         // Some of them need it.
         tools::libfabric_headers(console)?;
-        command.arg("--include-ignored");
     }
-    programs(console, &mut command)
+    let commands: Vec<_> = { commands.into_iter() }
+        .map(|mut command| {
+            command.arg("--show-output");
+            if deep {
+                command.env("FLAGPOST_DEEP", "1").arg("--include-ignored");
+            }
+            Mutex::new(command)
+        })
+        .collect();
+    let run = |command: &Mutex<Command>| {
+        let mut command = command
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        programs(console, &mut command)
+    };
+    let mut count = Count::default();
+    for ran in parallel::each(&commands, SIDE_BY_SIDE, run, |_, _| {})? {
+        count.add(ran);
+    }
+    Ok(count)
+}
+
+/// Reads which program of tests cargo has built, and runs it as cargo would.
+fn test_program(line: &str) -> Option<Command> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let program = message["executable"].as_str()?;
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let package = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let mut command = Command::new(program);
+    command
+        .current_dir(package)
+        .env("CARGO_MANIFEST_DIR", package);
+    Some(command)
 }
 
 /// Runs a `cargo test` that shows what its tests print, and counts. It prints what a program says
@@ -271,7 +318,7 @@ fn host(console: &Console, deep: bool) -> Result<Count> {
 pub(super) fn programs(console: &Console, command: &mut Command) -> Result<Count> {
     let (said, pipe) = pipe().context("no pipe for cargo test")?;
     let also = pipe.try_clone().context("no pipe for cargo test")?;
-    command.current_dir(paths::root()).stdin(Stdio::null());
+    command.stdin(Stdio::null());
     command.stdout(pipe).stderr(also);
     let started = Running::start(command);
     // The ends that the command holds would keep the pipe open.
@@ -289,7 +336,7 @@ pub(super) fn programs(console: &Console, command: &mut Command) -> Result<Count
         let result = result(&line);
         lines.push(line);
         match result {
-            None => console.step(step(&lines)),
+            None => console.step(step(command, &lines)),
             Some(part) => {
                 if part.failed > 0 || console.is_verbose() {
                     lines.iter().for_each(|line| out(line));
@@ -303,23 +350,25 @@ pub(super) fn programs(console: &Console, command: &mut Command) -> Result<Count
     // A failure to build prints no result.
     if !cargo.wait()?.success() && count.failed == 0 {
         lines.iter().for_each(|line| out(line));
-        console.failure("cargo test: see the errors above");
+        console.failure(&format!("{command:?}: see above"));
         count.failed = 1;
     }
     Ok(count)
 }
 
-/// The program that runs: cargo has said `Running tests/host/main.rs (target/debug/...)`.
-fn step(lines: &[String]) -> String {
+/// The program that runs, or the package whose documentation is tested.
+fn step(command: &Command, lines: &[String]) -> String {
     let of = |line: &String| {
-        let line = line.trim_start();
-        let name = line
-            .strip_prefix("Running ")
-            .or(line.strip_prefix("Doc-tests "));
-        name.map(str::to_owned)
+        line.trim_start()
+            .strip_prefix("Doc-tests ")
+            .map(str::to_owned)
     };
-    let name = lines.iter().rev().find_map(of).unwrap_or_default();
-    format!("testing {name}")
+    let own = Path::new(command.get_program()).file_name();
+    let own = own.unwrap_or_default().to_string_lossy();
+    format!(
+        "testing {}",
+        lines.iter().rev().find_map(of).unwrap_or(own.into())
+    )
 }
 
 /// Reads `test fence::opens ... FAILED`.
