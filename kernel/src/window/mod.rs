@@ -58,6 +58,7 @@ mod model;
 pub(crate) mod passive;
 mod peer;
 pub(crate) mod reach;
+mod requested;
 
 use ::core::ops::Range;
 
@@ -66,13 +67,14 @@ use flagpost_link::{Link, Rank};
 
 use crate::{Error, World, epoch::EpochSlots};
 
-pub(crate) use self::core::{Closed, Core, Lines, Piece, Pieces, cell};
+pub(crate) use self::core::{Core, Piece, Pieces, cell};
 pub(crate) use allocate::{bit, digest};
 pub use dynamic::{Attached, Displacement, DynamicOptions, DynamicWindow, Validation};
 pub use local::Local;
 pub use memory::Memory;
 pub use model::{Model, Options};
 pub use peer::Peer;
+pub(crate) use requested::{Closed, Lines};
 
 /// Where a window's memory comes from.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
