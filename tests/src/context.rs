@@ -125,6 +125,9 @@ impl<P: Platform> Context<'_, P> {
     }
 }
 
+/// The outcome of a case, or of a step of one.
+pub type Result<T = (), E = Failure> = core::result::Result<T, E>;
+
 /// Why a case failed on a core.
 #[derive(Copy, Clone, Debug)]
 pub enum Failure {
@@ -181,7 +184,7 @@ impl Args<'_> {
     ///
     /// # Errors
     /// What the argument takes, if it does not take that value on so many cores.
-    pub(crate) fn of(&self, argument: &Argument, cores: u16, default: u32) -> Result<u32, Failure> {
+    pub(crate) fn of(&self, argument: &Argument, cores: u16, default: u32) -> Result<u32> {
         let Some(value) = self.text(argument.name) else {
             return Ok(default);
         };
@@ -193,11 +196,7 @@ impl Args<'_> {
 }
 
 /// Checks that `found == expected`.
-pub(crate) fn check(
-    what: &'static str,
-    found: impl Into<u64>,
-    expected: impl Into<u64>,
-) -> Result<(), Failure> {
+pub(crate) fn check(what: &'static str, found: impl Into<u64>, expected: impl Into<u64>) -> Result {
     let (found, expected) = (found.into(), expected.into());
     if found == expected {
         Ok(())
@@ -237,7 +236,7 @@ pub struct Case<P: Platform> {
     /// stores that were not written back is off.
     pub leftovers: bool,
     /// Called on every core.
-    pub run: fn(&mut Context<'_, P>) -> Result<(), Failure>,
+    pub run: fn(&mut Context<'_, P>) -> Result,
 }
 
 impl<P: Platform> Case<P> {

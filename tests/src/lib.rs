@@ -16,7 +16,7 @@ pub use flagpost_link::{Refusal, Session};
 pub use flagpost_mapped::{Mapped, Ring};
 
 pub use context::{
-    AtomicU32, Bell, Case, Context, Failure, Has, MachinePlatform, Plain, Platform, mapped,
+    AtomicU32, Bell, Case, Context, Failure, Has, MachinePlatform, Plain, Platform, Result, mapped,
 };
 
 /// The conformance table. A platform runs every case that the machine [admits](Case::admits), and

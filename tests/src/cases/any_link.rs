@@ -6,7 +6,7 @@ use flagpost::{Link, World};
 use flagpost_link::{Amo, Op, Place, Rank, Refusal, Slot, Slots, Wants, Width};
 
 use super::insist;
-use crate::{Failure, context::check};
+use crate::{Failure, Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
 
@@ -14,7 +14,7 @@ const FIRST: Rank = Rank::new(0);
 const TOLD: Slot = Slot(31);
 
 /// Ranks change cells of rank 0 at the same time, each in all ways. Nothing is lost.
-pub(super) fn cells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn cells<L: Link>(world: &World<'_, L>) -> Result {
     const ROUNDS: u64 = 3;
     let (link, ranks) = (world.link(), u64::from(world.size()));
     let key = link.allocate(32, Place::Symmetric)?;
@@ -76,7 +76,7 @@ pub(super) fn cells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A put that was flushed is at its target: a peer that is told so finds it.
-pub(super) fn flushed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flushed<L: Link>(world: &World<'_, L>) -> Result {
     let (link, size) = (world.link(), world.size());
     let (next, me) = (world.rank().next(size), world.rank());
     let key = link.allocate(64, Place::Symmetric)?;
@@ -100,7 +100,7 @@ pub(super) fn flushed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// An answer to notified data takes no further call of its sender: whoever has it can flush what it
 /// had sent. Where payload is held back, it is placed behind the answer.
-pub(super) fn answered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn answered<L: Link>(world: &World<'_, L>) -> Result {
     const ASKED: u32 = 1;
     const ANSWERED: u32 = 2;
     let (link, me) = (world.link(), world.rank());
@@ -149,7 +149,7 @@ pub(super) fn answered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A get of more than a link may bring at a time, and of nothing; then what another get was told is
 /// forgotten.
-pub(super) fn long_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn long_get<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 700;
     let (link, size) = (world.link(), world.size());
     let (next, me) = (world.rank().next(size), world.rank());
@@ -170,7 +170,7 @@ pub(super) fn long_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Slots that were signalled and given back count from the start for whoever gets them next.
-pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result {
     let (link, size) = (world.link(), world.size());
     let next = world.rank().next(size);
     for _ in 0..2 {
@@ -194,7 +194,7 @@ pub(super) fn slots_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 
 /// Loops of the user's own that look at a peer's and at own memory in every way there is, after
 /// waits and beside polls of the kernel that note other words: none sleeps on those.
-pub(super) fn own_loops<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn own_loops<L: Link>(world: &World<'_, L>) -> Result {
     const WAYS: usize = 4;
     let (link, me) = (world.link(), world.rank());
     let key = link.allocate(64, Place::Symmetric)?;

@@ -11,7 +11,7 @@ use flagpost::{Config, World};
 use flagpost_apps::{Job, Program, Size, Variant, Wrong};
 
 use crate::arguments::{APP_SIZE, APP_VARIANT};
-use crate::{Context, Failure, Platform};
+use crate::{Context, Failure, Platform, Result};
 
 /// Ranks at most: each makes a serial run for all.
 pub(super) const MOST: u16 = 48;
@@ -28,7 +28,7 @@ pub(super) fn run<P: Platform>(
     program: Program<P::Link>,
     side: u32,
     steps: u32,
-) -> Result<(), Failure> {
+) -> Result {
     match context.args.text(APP_SIZE.name) {
         None => with_memory::<P, FEW>(context, &program, Size { side, steps }),
         Some(size) => {
@@ -43,7 +43,7 @@ fn with_memory<P: Platform, const LEN: usize>(
     context: &mut Context<'_, P>,
     program: &Program<P::Link>,
     size: Size,
-) -> Result<(), Failure> {
+) -> Result {
     let chosen = match context.args.text(APP_VARIANT.name) {
         None => None,
         Some(name) => Some(Variant::of(name).ok_or(Failure::Argument(APP_VARIANT.takes))?),

@@ -9,7 +9,7 @@ use super::{
     dynamic::{epoch, next_of},
     world::refused as refuses,
 };
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// Bytes of each rank's memory.
 const BYTES: usize = 96;
@@ -27,8 +27,8 @@ fn with_memory<L: Link>(
     world: &World<'_, L>,
     validation: Validation,
     word: u32,
-    run: impl FnOnce(&DynamicWindow<'_, L>, Displacement) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    run: impl FnOnce(&DynamicWindow<'_, L>, Displacement) -> Result,
+) -> Result {
     let window = world.dynamic(DynamicOptions {
         validation,
         ..DynamicOptions::default()
@@ -43,10 +43,7 @@ fn with_memory<L: Link>(
 }
 
 /// Each operation once, in one epoch, from a displacement within the memory on.
-pub(super) fn operations<L: Link>(
-    world: &World<'_, L>,
-    validation: Validation,
-) -> Result<(), Failure> {
+pub(super) fn operations<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     with_memory(world, validation, 1, |window, here| {
         let there = next_of(world, here)?.plus(8);
         epoch(window, |access, next| {
@@ -113,10 +110,7 @@ pub(super) fn operations<L: Link>(
 
 /// All ranks combine with the same elements at once, and nothing is lost; what is wrong changes
 /// nothing.
-pub(super) fn at_once<L: Link>(
-    world: &World<'_, L>,
-    validation: Validation,
-) -> Result<(), Failure> {
+pub(super) fn at_once<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     with_memory(world, validation, 0, |window, here| {
         let first = Rank::new(0);
         let mut there = [here.get()];

@@ -5,7 +5,7 @@ use flagpost::{Config, Differs, Entering, Error, Link, Rank, Room, World};
 use super::again;
 use super::timeout::{SHORT, unless_early};
 use super::world::{NO_ERROR, differs, refused as refuses};
-use crate::{Failure, context::check};
+use crate::{Failure, Result, context::check};
 
 /// Words of the longest call: several chunks for a few ranks.
 const MOST: usize = 50;
@@ -40,7 +40,7 @@ fn own(me: Rank, round: u32) -> [u32; MOST] {
 }
 
 /// From each root, of all lengths.
-pub(super) fn broadcast<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn broadcast<L: Link>(world: &World<'_, L>) -> Result {
     for root in roots(world.size()) {
         for (round, len) in (0..).zip(lengths(world)) {
             let mut data = own(world.rank(), round);
@@ -62,7 +62,7 @@ pub(super) fn broadcast<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// To each root, and to all, of all lengths.
-pub(super) fn reduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn reduce<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     for root in roots(size) {
         for (round, len) in (0..).zip(lengths(world)) {
@@ -81,7 +81,7 @@ pub(super) fn reduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Sums, the place of a maximum, and floating-point sums, which are the same bits everywhere.
-pub(super) fn allreduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn allreduce<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     for (round, len) in (0..).zip(lengths(world)) {
         let mut data = own(me, round);
@@ -108,7 +108,7 @@ pub(super) fn allreduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Blocks of one and of several elements.
-pub(super) fn alltoall<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn alltoall<L: Link>(world: &World<'_, L>) -> Result {
     const RANKS: usize = 48;
     const BLOCK: usize = 9; // more than fits 32 bytes
     let (me, size) = (world.rank(), usize::from(world.size()));
@@ -133,7 +133,7 @@ pub(super) fn alltoall<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Blocks to each root and back; of unequal lengths, from each to each; sums of blocks.
-pub(super) fn blocks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn blocks<L: Link>(world: &World<'_, L>) -> Result {
     const RANKS: usize = 48;
     const BLOCK: usize = 9; // more than fits 32 bytes
     let (me, size) = (world.rank(), usize::from(world.size()));
@@ -188,7 +188,7 @@ pub(super) fn blocks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// With and without the rank's own elements, of all lengths, in the order of ranks.
-pub(super) fn scan<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn scan<L: Link>(world: &World<'_, L>) -> Result {
     let me = world.rank();
     for (round, len) in (0..).zip(lengths(world)) {
         let (mut upto, mut before) = (own(me, round), own(me, round));
@@ -209,7 +209,7 @@ pub(super) fn scan<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// All kinds one after the other: none finds what another has left, in slots or in scratch memory.
-pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     for round in 0..3 {
         for root in roots(size) {
@@ -237,7 +237,7 @@ pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Bad input is an error value, and nothing has happened: the next call finds all as it was.
-pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let rank = Rank::new(size);
     let nobody = Error::NoSuchRank { rank, size };
@@ -363,7 +363,7 @@ fn wrong<L: Link>(world: &World<'_, L>, number: usize) -> Result<(), Error> {
 
 /// Calls with other lengths, elements or roots, or other calls: no rank ends one, and some rank is
 /// told what differs. Each in a world of its own, which is good for nothing then.
-pub(super) fn differ<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn differ<L: Link>(world: &World<'_, L>) -> Result {
     /// A rank that has timed out twice leaves its note, and reads the one of the rank before.
     const ATTEMPTS: usize = 3;
     /// A network that is busy takes the note in a later round.
@@ -408,7 +408,7 @@ pub(super) fn differ<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Each rank waits for the next one as its root, and does nothing else: only the notes tell them,
 /// and they tell all.
-pub(super) fn roots_differ<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn roots_differ<L: Link>(world: &World<'_, L>) -> Result {
     in_part(world, |mine| {
         let (me, size) = (mine.rank(), mine.size());
         let attempt = || mine.within(SHORT, || mine.broadcast(me.next(size), &mut [0_u32]));
@@ -425,8 +425,8 @@ pub(super) fn roots_differ<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
 /// What `program` gives in a world of all ranks that is good for nothing afterwards.
 fn in_part<L: Link, R>(
     world: &World<'_, L>,
-    program: impl FnOnce(&World<'_, flagpost::PartLink<'_, L>>) -> Result<R, Failure>,
-) -> Result<R, Failure> {
+    program: impl FnOnce(&World<'_, flagpost::PartLink<'_, L>>) -> Result<R>,
+) -> Result<R> {
     let room = Room {
         bytes: 0,
         windows: 0,
@@ -440,7 +440,7 @@ fn in_part<L: Link, R>(
 }
 
 /// Every collective with a budget of nothing, repeated until it is done.
-pub(super) fn timeouts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn timeouts<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 40; // several chunks for a few ranks
     let (me, size) = (world.rank(), world.size());
     let last = Rank::new(size - 1);
@@ -524,7 +524,7 @@ pub(super) fn timeouts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Two broadcasts of two chunks each, from both ends.
-pub(super) fn small_broadcast<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn small_broadcast<L: Link>(world: &World<'_, L>) -> Result {
     let (me, last) = (world.rank(), Rank::new(world.size() - 1));
     for root in [Rank::new(0), last] {
         let mut word = [value(me, 0, 0)];
@@ -535,7 +535,7 @@ pub(super) fn small_broadcast<L: Link>(world: &World<'_, L>) -> Result<(), Failu
 }
 
 /// Two reductions, to both ends.
-pub(super) fn small_reduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn small_reduce<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     for root in [Rank::new(0), Rank::new(size - 1)] {
         let mut word = [value(me, 0, 0)];
@@ -548,7 +548,7 @@ pub(super) fn small_reduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
 }
 
 /// A reduction that all learn the result of, twice.
-pub(super) fn small_allreduce<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn small_allreduce<L: Link>(world: &World<'_, L>) -> Result {
     for round in 0..2 {
         let mut word = [value(world.rank(), 0, round)];
         world.allreduce(&mut word, u32::wrapping_add)?;
@@ -558,7 +558,7 @@ pub(super) fn small_allreduce<L: Link>(world: &World<'_, L>) -> Result<(), Failu
 }
 
 /// All learn a word of each, twice.
-pub(super) fn small_allgather<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn small_allgather<L: Link>(world: &World<'_, L>) -> Result {
     let size = usize::from(world.size());
     for round in 0..2 {
         let mut into = [0; 4];
@@ -571,7 +571,7 @@ pub(super) fn small_allgather<L: Link>(world: &World<'_, L>) -> Result<(), Failu
 }
 
 /// A word from each to each, twice.
-pub(super) fn small_alltoall<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn small_alltoall<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), usize::from(world.size()));
     for round in 0..2 {
         let from: [u32; 4] = core::array::from_fn(|to| value(me, to, round));

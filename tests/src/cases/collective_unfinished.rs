@@ -14,7 +14,7 @@ use flagpost::{
 use super::created::largest;
 use super::timeout::{await_go, go, shortly};
 use super::world::{NO_ERROR, refused as refuses};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// How many calls [`call`] knows. No two go on with each other.
 const CALLS: usize = 14;
@@ -66,7 +66,7 @@ fn others_are_refused<'w, L: Link>(
     window: &mut Window<'w, u64, L>,
     memory: &'w Memory<'w, L>,
     except: Option<usize>,
-) -> Result<(), Failure> {
+) -> Result {
     let (world, refusal) = (window.world(), Error::CollectiveUnfinished);
     for number in (0..CALLS).filter(|&number| Some(number) != except) {
         let mut data = [5, 6];
@@ -91,7 +91,7 @@ fn others_are_refused<'w, L: Link>(
 }
 
 /// How many words of the arena are free in one piece. Collective.
-fn words<L: Link>(world: &World<'_, L>) -> Result<u32, Failure> {
+fn words<L: Link>(world: &World<'_, L>) -> Result<u32> {
     /// More than any arena has.
     const MANY: u32 = 1 << 20;
     let each = (size_of::<L::Word>() / 4) as u32; // words of an event
@@ -105,8 +105,8 @@ fn words<L: Link>(world: &World<'_, L>) -> Result<u32, Failure> {
 /// Runs `case` with memory of its own. What was refused in it has taken nothing.
 fn takes_nothing<L: Link>(
     world: &World<'_, L>,
-    case: for<'w> fn(&'w World<'w, L>, &'w Memory<'w, L>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    case: for<'w> fn(&'w World<'w, L>, &'w Memory<'w, L>) -> Result,
+) -> Result {
     let memory = world.reserve(MEMORY)?;
     let (before, room) = (words(world)?, largest(world)?);
     case(world, &memory)?;
@@ -121,7 +121,7 @@ fn begun_early<'w, L: Link>(
     memory: &'w Memory<'w, L>,
     except: Option<usize>,
     attempt: &mut dyn FnMut(Budget) -> Result<(), Error>,
-) -> Result<(), Failure> {
+) -> Result {
     let world = told.world();
     let (me, first, last) = (world.rank(), Rank::new(0), Rank::new(world.size() - 1));
     if me == first {
@@ -137,14 +137,11 @@ fn begun_early<'w, L: Link>(
     Ok(attempt(Budget::UNLIMITED)?)
 }
 
-pub(super) fn other_calls<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn other_calls<L: Link>(world: &World<'_, L>) -> Result {
     takes_nothing(world, other_calls_of)
 }
 
-fn other_calls_of<'w, L: Link>(
-    world: &'w World<'w, L>,
-    memory: &'w Memory<'w, L>,
-) -> Result<(), Failure> {
+fn other_calls_of<'w, L: Link>(world: &'w World<'w, L>, memory: &'w Memory<'w, L>) -> Result {
     let (me, size) = (world.rank(), u32::from(world.size()));
     let mut told = world.allocate::<u64>(1)?;
     for number in 0..CALLS {
@@ -166,7 +163,7 @@ fn other_calls_of<'w, L: Link>(
 }
 
 /// What was asked for when it was refused decides nothing.
-fn counted<L: Link>(told: &mut Window<'_, u64, L>) -> Result<(), Failure> {
+fn counted<L: Link>(told: &mut Window<'_, u64, L>) -> Result {
     const COUNT: u32 = 2;
     told.set_num_notify(COUNT)?;
     let own = told.num_notify(told.world().rank())?;
@@ -174,14 +171,11 @@ fn counted<L: Link>(told: &mut Window<'_, u64, L>) -> Result<(), Failure> {
 }
 
 /// The same of what goes on with a handle: a window is made, fenced and freed, then events.
-pub(super) fn handles<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn handles<L: Link>(world: &World<'_, L>) -> Result {
     takes_nothing(world, handles_of)
 }
 
-fn handles_of<'w, L: Link>(
-    world: &'w World<'w, L>,
-    memory: &'w Memory<'w, L>,
-) -> Result<(), Failure> {
+fn handles_of<'w, L: Link>(world: &'w World<'w, L>, memory: &'w Memory<'w, L>) -> Result {
     let mut told = world.allocate::<u64>(1)?;
     let (mut window, mut left) = (None, None);
     begun_early(&mut told, memory, None, &mut |budget| {

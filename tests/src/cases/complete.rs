@@ -6,11 +6,11 @@ use flagpost::{
 };
 
 use super::world::NO_ERROR;
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// Each request is given once, in whatever order they are complete: by waiting for any, by testing,
 /// and by waiting for all.
-pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result {
     let next = world.rank().next(world.size());
     let (mut window, words) = (world.allocate::<u64>(24)?, world.allocate::<u64>(2)?);
     window.set_num_notify(1)?;

@@ -12,14 +12,14 @@ use super::{
     timeout::{SHORT, await_go, go, short, timed_out},
     world::{NO_ERROR, refused},
 };
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
 
 /// The own word beside the one that is put, in the request's lines: written back when the request
 /// starts, refused until it is complete.
-pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     // Two words of a line, and one of another.
@@ -60,7 +60,7 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 
 /// A counter that was not changed begins no second round: not by the request that it has brought to
 /// its end, nor by another one. A larger number may be waited for, and a signal is as it is.
-pub(super) fn rounds<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn rounds<L: Link>(world: &World<'_, L>) -> Result {
     let next = world.rank().next(world.size());
     let mut window = world.allocate::<u32>(1)?;
     let stands = Error::CounterNotReset { index: 1 };
@@ -117,7 +117,7 @@ pub(super) fn rounds<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Several requests; each tells once, and those that are not complete stay.
-pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result {
     let next = world.rank().next(world.size());
     let mut window = world.allocate::<u64>(8)?;
     window.set_num_notify(3)?;
@@ -155,7 +155,7 @@ pub(super) fn any<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// All of several requests, and one after the other without waiting.
-pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result {
     let next = world.rank().next(world.size());
     let mut window = world.allocate::<u64>(8)?;
     window.set_num_notify(2)?;
@@ -205,7 +205,7 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Bad input is an error value, and nothing changes.
-pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     let me = world.rank();
     let mut window = world.allocate::<u32>(8)?;
     window.set_num_notify(2)?;
@@ -294,7 +294,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Ranks that only ever ask keep nobody waiting who must get something into their rings first.
-pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result {
     const MANY: u32 = 66; // more than the ring holds, less than ring and unexpected queue
     let mut window = world.allocate::<u64>(1)?;
     window.set_num_notify(3)?;
@@ -350,7 +350,7 @@ pub(super) fn progress<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Budgets that run out lose nothing: calls are repeated, requests stay started.
-pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
     let mut window = world.allocate::<u64>(2)?;
     match world.rank().get() {
         0 => {

@@ -8,7 +8,7 @@ use flagpost::{
 use flagpost_link::Word as _;
 
 use super::world::{NO_ERROR, refused};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
 
@@ -19,7 +19,7 @@ fn number(rank: Rank) -> u32 {
 
 /// An error without its handle.
 /// A token goes round, told by a counter; all that tells, one after the other.
-pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let mut window = world.allocate::<u64>(4)?;
@@ -53,7 +53,7 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Everybody counts at everybody; each finds all, and all data.
-pub(super) fn everybody<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn everybody<L: Link>(world: &World<'_, L>) -> Result {
     const ROUNDS: u32 = 2;
     let (me, size) = (world.rank(), world.size());
     let ranks = u32::from(size);
@@ -80,7 +80,7 @@ pub(super) fn everybody<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// The owner takes what has been counted while others go on counting: nothing is lost or taken
 /// twice.
-pub(super) fn swaps<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn swaps<L: Link>(world: &World<'_, L>) -> Result {
     const EACH: u32 = 6;
     let others = u32::from(world.size()) - 1;
     let mut window = world.allocate::<u32>(1)?;
@@ -102,7 +102,7 @@ pub(super) fn swaps<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Numbers differ, and are 0 on some ranks: an access is checked against its target's, before any
 /// byte moves.
-pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let mut window = world.allocate::<u64>(2)?;
     for rank in (0..size).map(Rank::new) {
@@ -162,7 +162,7 @@ pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// New counters take the place of the former ones, and are 0 whatever their memory was.
-pub(super) fn again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn again<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let mut window = world.allocate::<u64>(1)?;
@@ -190,7 +190,7 @@ pub(super) fn again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// One rank cannot have what it asks for: nobody gets anything, and all keep what they had.
-pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let mut window = world.allocate::<u64>(1)?;
@@ -225,7 +225,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Windows have counters of their own, of each kind; a window that is freed gives them back, and
 /// the others stay.
-pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let memory = world.reserve(64)?;
@@ -259,7 +259,7 @@ pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A window is not freed while a request of it waits; nor is it freed under its peers'
 /// notifications.
-pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let mut window = world.allocate::<u32>(2)?;
@@ -295,7 +295,7 @@ pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// What a window with counters takes is given back.
-pub(super) fn churn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn churn<L: Link>(world: &World<'_, L>) -> Result {
     for round in 0..12 {
         let mut window = world.allocate::<u32>(1)?;
         window.set_num_notify(40)?;
@@ -313,10 +313,7 @@ pub(super) mod small {
 
     /// Others put to rank 0, into one line, and count; the own word beside them is dirty when the
     /// request starts.
-    pub(crate) fn count<L: Link>(
-        world: &World<'_, L>,
-        window: &Words<'_, L>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn count<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
         let me = world.rank();
         if me != FIRST {
             let index = usize::from(me.get() - 1) & 1;
@@ -333,10 +330,7 @@ pub(super) mod small {
     }
 
     /// Rank 0 takes what has been counted, while another counts.
-    pub(crate) fn reset<L: Link>(
-        world: &World<'_, L>,
-        window: &Words<'_, L>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn reset<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
         if world.rank() != FIRST {
             return Ok(window.notify(FIRST, Counter(0))?);
         }
@@ -352,10 +346,7 @@ pub(super) mod small {
     }
 
     /// New counters, in memory that was the former ones'.
-    pub(crate) fn set<L: Link>(
-        world: &World<'_, L>,
-        mut window: Words<'_, L>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn set<L: Link>(world: &World<'_, L>, mut window: Words<'_, L>) -> Result {
         let (me, size) = (world.rank(), world.size());
         window.set_num_notify(1 + u32::from(me.get()))?;
         window.notify(me.next(size), Counter(0))?;

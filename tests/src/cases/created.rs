@@ -17,13 +17,13 @@ use super::{
     notify_request::free_unmatched,
     world::{NO_ERROR, differs, refused as refuses},
 };
-use crate::{Failure, context::check};
+use crate::{Failure, Result, context::check};
 
 /// More than any rank has.
 const HUGE: usize = 1 << 30;
 
 /// How many bytes could be had at once.
-pub(super) fn largest<L: Link>(world: &World<'_, L>) -> Result<usize, Failure> {
+pub(super) fn largest<L: Link>(world: &World<'_, L>) -> Result<usize> {
     match world.reserve(HUGE) {
         Err(Error::MemoryFull { missing_bytes }) => Ok(HUGE - missing_bytes),
         Err(other) => Err(other.into()),
@@ -32,7 +32,7 @@ pub(super) fn largest<L: Link>(world: &World<'_, L>) -> Result<usize, Failure> {
 }
 
 /// Memory that was a window is put to past all caches, and nothing of the window travels over it.
-pub(super) fn dirty<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn dirty<L: Link>(world: &World<'_, L>) -> Result {
     const BYTES: usize = 76;
     let (link, me) = (world.link(), world.rank());
     let next = me.next(world.size());
@@ -56,7 +56,7 @@ pub(super) fn dirty<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 fn raw<L: Link, T>(
     world: &World<'_, L>,
     mut operation: impl FnMut() -> Result<T, flagpost_link::Refusal>,
-) -> Result<T, Failure> {
+) -> Result<T> {
     loop {
         match operation() {
             Err(refusal) if refusal.is_transient() => world.link().relax(),
@@ -67,7 +67,7 @@ fn raw<L: Link, T>(
 
 /// A window with notifications that are not matched is not freed. One that takes its place later
 /// finds none of them, nor of its late puts.
-pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
     let next = world.rank().next(world.size());
     for round in 1..=3_u32 {
         let first = world.allocate::<u32>(8)?;
@@ -90,7 +90,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A window whose rank is full of another's notifications can be freed once these are matched; none
 /// is lost.
-pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let sent = super::crowd(size);
     let other = world.allocate::<u32>(1)?;
@@ -116,7 +116,7 @@ pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Windows come and go in mixed order; in the end there is as much room as before.
-pub(super) fn churn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn churn<L: Link>(world: &World<'_, L>) -> Result {
     const LIVE: usize = 4;
     let rounds = if world.size() > 8 { 6 } else { 24 };
     let before = largest(world)?;
@@ -142,7 +142,7 @@ pub(super) fn churn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Memory that is used up says how much is missing, to the byte; and all of it comes back.
-pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result {
     const BLOCKS: usize = 9;
     let all = largest(world)?;
     let bytes = all / 8 + 1;
@@ -186,7 +186,7 @@ fn offer<L: Link>(of: Rank) -> (usize, usize, usize) {
 
 /// Pieces of different lengths, bases and units; what was in memory before is there, and what was
 /// put stays.
-pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let memory = world.reserve(2 * L::LINE + 48 + 24 * 3 + 5)?;
@@ -236,7 +236,7 @@ pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Notified puts into memory that its owner has just written, matched late or never.
-pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     // Words of lines of their own: matched, the owner's, not matched.
@@ -274,7 +274,7 @@ pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result<(), Fail
 }
 
 /// A displacement unit at which elements are put and got, but only some are accumulated to.
-pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result {
     let next = world.rank().next(world.size());
     let memory = world.reserve(64)?;
     memory.write(0, &[0_u8; 64])?;
@@ -315,7 +315,7 @@ pub(super) fn created_unit<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
 
 /// Memory that was given back is put to past the cache, and nothing of its former use travels over
 /// it.
-pub(super) fn released<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn released<L: Link>(world: &World<'_, L>) -> Result {
     const BYTES: usize = 70;
     let (link, me) = (world.link(), world.rank());
     let memory = world.reserve(BYTES)?;
@@ -335,7 +335,7 @@ pub(super) fn released<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Bad memory for a window, on all ranks and on one, is an error on all; the next window is as if
 /// nothing had been.
-pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let memory = world.reserve(100)?;
     let room = largest(world)?;
@@ -408,7 +408,7 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result<(), Failu
 }
 
 /// Neighbours' elements by loads and stores, without epochs.
-pub(super) fn shared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn shared<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u32, EpochSlots<'_>>(4, Model::Unified)?;
@@ -446,7 +446,7 @@ fn small_base<L: Link>(of: Rank) -> usize {
 }
 
 /// Memory for it.
-pub(super) fn small_memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memory<'w, L>, Failure> {
+pub(super) fn small_memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memory<'w, L>> {
     Ok(world.reserve(small_base::<L>(Rank::new(world.size())) + 12)?)
 }
 
@@ -454,14 +454,14 @@ pub(super) fn small_memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memor
 pub(super) fn small<'w, L: Link>(
     world: &'w World<'w, L>,
     memory: &'w Memory<'w, L>,
-) -> Result<flagpost::Window<'w, u32, L>, Failure> {
+) -> Result<flagpost::Window<'w, u32, L>> {
     let base = small_base::<L>(world.rank());
     Ok(world.create(memory, base..base + 12, 4)?)
 }
 
 /// Elements that lie one behind the other where indices are further apart: a run may end between
 /// two of these.
-pub(super) fn runs<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn runs<L: Link>(world: &World<'_, L>) -> Result {
     let memory = world.reserve(8)?;
     let window = world.create::<u32>(&memory, 0..8, 8)?;
     let local = window.local();
@@ -481,7 +481,7 @@ pub(super) fn runs<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn small_free<L: Link>(
     world: &World<'_, L>,
     window: flagpost::Window<'_, u32, L>,
-) -> Result<(), Failure> {
+) -> Result {
     let (link, me) = (world.link(), world.rank());
     let next = me.next(world.size());
     if me.get() == 0 {
@@ -514,7 +514,7 @@ fn laid_out<L: Link>(of: Rank) -> (core::ops::Range<usize>, usize) {
 }
 
 /// Memory for these.
-pub(super) fn memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memory<'w, L>, Failure> {
+pub(super) fn memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memory<'w, L>> {
     let (range, _) = laid_out::<L>(Rank::new(1));
     Ok(world.reserve(range.end + 4)?)
 }
@@ -525,7 +525,7 @@ pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     memory: &'w Memory<'w, L>,
     strategy: impl Fn() -> S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let from = |rank: Rank| 100 * (u32::from(rank.get()) + 1);

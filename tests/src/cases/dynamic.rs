@@ -12,7 +12,7 @@ use super::{
     timeout::NONE,
     world::{NO_ERROR, differs, refused as refuses},
 };
-use crate::{Context, Failure, Platform, context::check};
+use crate::{Context, Platform, Result, context::check};
 
 /// Few regions and fewer kept descriptors.
 fn options(validation: Validation) -> DynamicOptions {
@@ -24,10 +24,7 @@ fn options(validation: Validation) -> DynamicOptions {
 }
 
 /// Every rank tells a displacement; gives the next one's.
-pub(super) fn next_of<L: Link>(
-    world: &World<'_, L>,
-    mine: Displacement,
-) -> Result<Displacement, Failure> {
+pub(super) fn next_of<L: Link>(world: &World<'_, L>, mine: Displacement) -> Result<Displacement> {
     let next = world.rank().next(world.size());
     let mut theirs = mine;
     world.allgather_with(mine.get(), |rank, raw| {
@@ -41,8 +38,8 @@ pub(super) fn next_of<L: Link>(
 /// An epoch of a ring, in which `access` gets at the next rank's memory.
 pub(super) fn epoch<'w, L: Link, S: Strategy<'w, L>>(
     window: &DynamicWindow<'w, L, S>,
-    access: impl FnOnce(&flagpost::epoch::pscw::Access<'_, 'w, u8, L, S>, Rank) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    access: impl FnOnce(&flagpost::epoch::pscw::Access<'_, 'w, u8, L, S>, Rank) -> Result,
+) -> Result {
     let world = window.window().world();
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -56,10 +53,7 @@ pub(super) fn epoch<'w, L: Link, S: Strategy<'w, L>>(
 /// Attaches and detaches whose budgets run out at each step that takes an answer: until it is
 /// repeated to the end the memory stays what it was; then nobody gets at it by its old name, and
 /// everybody by a new one. In between others begin and end.
-pub(super) fn detach_late<L: Link>(
-    world: &World<'_, L>,
-    validation: Validation,
-) -> Result<(), Failure> {
+pub(super) fn detach_late<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     let window = world.dynamic(options(validation))?;
     let memories = [world.reserve(32)?, world.reserve(32)?];
     let mut old = None;
@@ -107,7 +101,7 @@ pub(super) fn detach_late<L: Link>(
 }
 
 /// What a call gave, unless its budget ran out.
-fn unless_late<T>(answer: Result<T, Error>) -> Result<Option<T>, Failure> {
+fn unless_late<T>(answer: Result<T, Error>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(Error::Timeout(_)) => Ok(None),
@@ -116,7 +110,7 @@ fn unless_late<T>(answer: Result<T, Error>) -> Result<Option<T>, Failure> {
 }
 
 /// Two regions, put to and read; one goes and another takes its place.
-pub(super) fn ring<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+pub(super) fn ring<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     let me = u32::from(world.rank().get());
     let prev = u32::from(world.rank().prev(world.size()).get());
     let window = world.dynamic(options(validation))?;
@@ -190,7 +184,7 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
 }
 
 /// A region that is detached before an epoch, of which nothing else tells: the epoch does.
-pub(super) fn stale<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+pub(super) fn stale<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     let window = world.dynamic(options(validation))?;
     let memory = world.reserve(64)?;
     for round in 0..3_u32 {
@@ -214,7 +208,7 @@ pub(super) fn stale<L: Link>(world: &World<'_, L>, validation: Validation) -> Re
 }
 
 /// More regions than descriptors are kept, again and again.
-pub(super) fn many<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+pub(super) fn many<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     let window = world.dynamic(DynamicOptions {
         regions: 4,
         ..options(validation)
@@ -244,7 +238,7 @@ pub(super) fn many<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
 }
 
 /// Memory that comes and goes while an exposure is open.
-pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     let [owner, origin] = [0, 1].map(Rank::new);
     let (only_owner, only_origin) = ([owner], [origin]);
     let (owners, origins) = (world.group(&only_owner)?, world.group(&only_origin)?);
@@ -298,7 +292,7 @@ pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
 
 /// Memory is exchanged for other memory while rank 1 asks where it is: it gets the old one's data
 /// or an error, never the new one's; and later only the error.
-pub(super) fn race<L: Link>(world: &World<'_, L>, validation: Validation) -> Result<(), Failure> {
+pub(super) fn race<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     const ROUNDS: u32 = 8;
     let [owner, origin] = [0, 1].map(Rank::new);
     let (only_owner, only_origin) = ([owner], [origin]);
@@ -353,7 +347,7 @@ pub(super) fn race<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
 }
 
 /// Bad use is an error value, and changes nothing.
-pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     let me = world.rank();
     let window = world.dynamic(DynamicOptions {
         regions: 2,
@@ -471,10 +465,7 @@ struct Small<'w, 'm, L> {
 
 /// Rank 1 detaches a region and attaches another in its place, while rank 0 looks for the first:
 /// that, or nothing.
-pub(super) fn small<P: Platform>(
-    context: &mut Context<'_, P>,
-    validation: Validation,
-) -> Result<(), Failure> {
+pub(super) fn small<P: Platform>(context: &mut Context<'_, P>, validation: Validation) -> Result {
     let machine = context.machine.clone();
     let link = P::link(&machine, context.session, Some(RING))?;
     let config = Config { unexpected: 2 };
@@ -497,7 +488,7 @@ pub(super) fn small<P: Platform>(
     })
 }
 
-fn swap<L: Link>(small: &Small<'_, '_, L>) -> Result<(), Failure> {
+fn swap<L: Link>(small: &Small<'_, '_, L>) -> Result {
     let Small {
         window,
         memories: [ones, twos],
@@ -535,7 +526,7 @@ fn swap<L: Link>(small: &Small<'_, '_, L>) -> Result<(), Failure> {
 pub(super) fn with<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     strategy: impl Fn() -> S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let from = |rank: Rank| 10 * (u32::from(rank.get()) + 1);
     for validation in [Validation::Counter, Validation::Invalidation] {

@@ -15,7 +15,7 @@ use super::{
     timeout::{SHORT, await_go, go, short, take, timed_out, unless_early},
     world::{NO_ERROR, refused},
 };
-use crate::{Context, Failure, MachinePlatform, context::check};
+use crate::{Context, MachinePlatform, Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
@@ -34,7 +34,7 @@ fn await_posts<'w, L: Link>(
 
 /// Data and event in one call: a token goes round, and its reader says that
 /// it has read.
-pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
     const ROUNDS: u32 = 3;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -67,7 +67,7 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Posts of all ranks to all events of all ranks, taken in portions of different sizes.
-pub(super) fn counts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn counts<L: Link>(world: &World<'_, L>) -> Result {
     const EACH: u32 = 4;
     let (me, size) = (world.rank(), world.size());
     let events = world.events(3)?;
@@ -103,7 +103,7 @@ pub(super) fn counts<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// An event tells of all that its poster did before: puts of epochs to other windows, too.
-pub(super) fn orders<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn orders<L: Link>(world: &World<'_, L>) -> Result {
     let me = world.rank();
     let window = world.allocate_with::<u64, EpochSlots<'_>>(20, Model::Unified)?;
     let events = world.events(1)?;
@@ -128,7 +128,7 @@ pub(super) fn orders<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// The own word beside what is put: a request writes it back when it starts; what was counted
 /// before counts.
-pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let window = world.allocate::<u32>(40)?;
@@ -165,7 +165,7 @@ pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Each rank meets its neighbours, and finds what they put before: no other rank is waited for.
-pub(super) fn meets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn meets<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate_with::<u32, EpochSlots<'_>>(2, Model::Unified)?;
     let events = world.events(size.into())?;
@@ -194,7 +194,7 @@ pub(super) fn meets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Bad input is an error value, and nothing changes.
-pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let window = world.allocate::<u32>(8)?;
@@ -246,7 +246,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// One rank wants others, or more than there can be: nobody gets any. What is freed can be had
 /// again, with no posts.
-pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let last = Rank::new(size - 1);
@@ -294,7 +294,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Budgets that run out take nothing, and lose nothing.
-pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u64>(2)?;
     let events = world.events(1)?;
     match world.rank().get() {
@@ -359,7 +359,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A lock that is not freed: each call that tells names its owner, and tells once when it goes on.
-pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let world = join(context)?;
     let mut window = world.allocate::<u32>(4)?;
@@ -417,10 +417,7 @@ pub(super) mod small {
     use super::*;
 
     /// Others post to rank 0, which takes them one by one.
-    pub(crate) fn post<'w, L: Link>(
-        world: &World<'w, L>,
-        events: &Events<'w, L>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn post<'w, L: Link>(world: &World<'w, L>, events: &Events<'w, L>) -> Result {
         if world.rank() != FIRST {
             return Ok(events.post(FIRST, 0)?);
         }
@@ -435,7 +432,7 @@ pub(super) mod small {
         world: &World<'w, L>,
         window: &Window<'w, u32, L>,
         events: &Events<'w, L>,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         let event = events.event(0)?;
         let next = world.rank().next(world.size());
         if world.rank() == FIRST {
@@ -450,7 +447,7 @@ pub(super) mod small {
     }
 
     /// Events are made, posted to and freed, and their memory is used for something else.
-    pub(crate) fn made<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+    pub(crate) fn made<L: Link>(world: &World<'_, L>) -> Result {
         let next = world.rank().next(world.size());
         let events = world.events(1)?;
         events.post(next, 0)?;

@@ -5,7 +5,7 @@ use flagpost::{EpochSlots, Error, Link, Model, Rma as _, Tag, Waiting, Window, W
 
 use super::timeout::{SHORT, answered};
 use super::world::{NO_ERROR, refused as refuses};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 const NONE: Assert = Assert::empty();
 
@@ -15,7 +15,7 @@ fn value(rank: flagpost::Rank, epoch: u32) -> u32 {
 
 /// Each rank puts to the next and gets from it, in several epochs; in between it stores to its own
 /// piece.
-pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u32>(5)?;
@@ -44,7 +44,7 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// What a peer put under a lock is seen behind the first fence, whatever lies in the owner's cache.
-pub(super) fn behind_locks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn behind_locks<L: Link>(world: &World<'_, L>) -> Result {
     /// In another line than the first.
     const FAR: usize = 64;
     let (me, size) = (world.rank(), world.size());
@@ -69,7 +69,7 @@ pub(super) fn behind_locks<L: Link>(world: &World<'_, L>) -> Result<(), Failure>
 }
 
 /// Nobody puts to odd ranks: these alone say so, and put to the ones before them.
-pub(super) fn no_put_here<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn no_put_here<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let is_odd = |rank: flagpost::Rank| rank.get() % 2 == 1;
     let (next, prev) = (me.next(size), me.prev(size));
@@ -96,7 +96,7 @@ pub(super) fn no_put_here<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// Everybody puts to everybody, neighbours in one line.
-pub(super) fn all_to_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn all_to_all<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(usize::from(size))?;
     let mut epoch = window.fence(Assert::NO_PRECEDE)?;
@@ -120,7 +120,7 @@ pub(super) fn all_to_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Each assertion where it holds.
-pub(super) fn assertions<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn assertions<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u32>(2)?;
@@ -154,7 +154,7 @@ pub(super) fn assertions<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// What a rank stored is kept and published by every fence, whatever that says of what comes behind
 /// it.
-pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result {
     /// In another line than the first.
     const FAR: usize = 64;
     let (me, size) = (world.rank(), world.size());
@@ -162,13 +162,13 @@ pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     let window = world.allocate::<u32>(FAR + 1)?;
     let local = window.local();
     let mut number = 0;
-    let mut store = || -> Result<u32, Failure> {
+    let mut store = || -> Result<u32> {
         number += 1;
         local.set(0, value(me, number))?;
         local.set(FAR, value(me, number))?;
         Ok(number)
     };
-    let kept = |number| -> Result<(), Failure> {
+    let kept = |number| -> Result {
         check("own", local.get(0)?, value(me, number))?;
         check("own, far", local.get(FAR)?, value(me, number))
     };
@@ -206,7 +206,7 @@ pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Pieces that are not cached.
-pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u32, EpochSlots<'_>>(2, Model::Unified)?;
@@ -225,13 +225,13 @@ pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(epoch.end()?)
 }
 
-pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(2)?;
     let nobody = flagpost::Rank::new(size);
     let group = [me];
     let group = world.group(&group)?;
-    let opens = |error| -> Result<(), Failure> {
+    let opens = |error| -> Result {
         let Err(late) = window.fence(NONE) else {
             return Err(NO_ERROR);
         };
@@ -267,11 +267,11 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Rank 0 comes early to each of three fences.
-pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (first, last) = (flagpost::Rank::new(0), flagpost::Rank::new(size - 1));
     let window = world.allocate::<u32>(2)?;
-    let late = |error: Error| -> Result<(), Failure> {
+    let late = |error: Error| -> Result {
         match error {
             Error::Timeout(timeout) if timeout.waiting == Waiting::Collective => {
                 check("named", timeout.missing.ranks().eq([last]), true)?;
@@ -280,7 +280,7 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             other => Err(other.into()),
         }
     };
-    let on_time = || -> Result<(), Failure> {
+    let on_time = || -> Result {
         if me == last {
             let mut told = window.expect(0..0, Tag(1))?.from(first)?;
             told.start()?;
@@ -328,10 +328,7 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// An epoch of everybody, to be tried in every schedule.
-pub(super) fn small<L: Link>(
-    world: &World<'_, L>,
-    window: &Window<'_, u32, L>,
-) -> Result<(), Failure> {
+pub(super) fn small<L: Link>(world: &World<'_, L>, window: &Window<'_, u32, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     window.local().set(1, value(me, 1))?;

@@ -11,7 +11,7 @@ use flagpost_hal::{
     Topology, UncachedMemory, Watch,
 };
 
-use crate::{Context, Failure, MachinePlatform, Platform, context::check};
+use crate::{Context, Failure, MachinePlatform, Platform, Result, context::check};
 
 /// A barrier of all cores: each stores the number of its round into the first word of its memory,
 /// and waits until all others have. It rests on U3, S3 and S4, for aligned words alone.
@@ -65,7 +65,7 @@ fn neighbour<M: Machine>(machine: &M) -> flagpost_hal::CoreId {
     flagpost_hal::CoreId::new((machine.core().get() + 1) % machine.cores())
 }
 
-pub(super) fn topology<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn topology<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = &context.machine;
     check(
         "a core's number is below the count",
@@ -79,7 +79,7 @@ pub(super) fn topology<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resu
     check("a delay takes its time", taken >= microsecond, true)
 }
 
-pub(super) fn bulk<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn bulk<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let mut meeting = Meeting::new(context);
     let target = neighbour(&machine);
@@ -111,7 +111,7 @@ pub(super) fn bulk<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
 
 /// Promise U5: own loads find own stores of the same bytes, wherever those are among what is
 /// loaded, with no drain between.
-pub(super) fn own_stores<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn own_stores<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     const BYTES: usize = 128;
     let machine = context.machine.clone();
     let mut meeting = Meeting::new(context);
@@ -156,7 +156,7 @@ pub(super) fn own_stores<P: MachinePlatform>(context: &mut Context<'_, P>) -> Re
     Ok(())
 }
 
-pub(super) fn write_back<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn write_back<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let mut meeting = Meeting::new(context);
     let own = scratch(&machine, machine.core());
@@ -175,7 +175,7 @@ pub(super) fn write_back<P: MachinePlatform>(context: &mut Context<'_, P>) -> Re
     Ok(())
 }
 
-pub(super) fn invalidate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn invalidate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let mut meeting = Meeting::new(context);
     let own = scratch(&machine, machine.core());
@@ -195,7 +195,7 @@ pub(super) fn invalidate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Re
     Ok(())
 }
 
-pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     const TIMES: u32 = 3;
     let machine = context.machine.clone();
     let mut meeting = Meeting::new(context);
@@ -235,7 +235,7 @@ pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
 }
 
 /// A core that sleeps until it is told finds what it was told of, and no wake-up is lost.
-pub(super) fn told<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn told<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let mut meeting = Meeting::new(context);
     let (next, at) = (neighbour(&machine), scratch(&machine, machine.core()));
@@ -257,7 +257,7 @@ pub(super) fn told<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
     Ok(())
 }
 
-pub(super) fn atomics<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn atomics<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let Some(atomic) = P::ATOMICS else {
         return Err(Failure::Argument("this platform has no atomics"));
@@ -308,7 +308,7 @@ pub(super) fn atomics<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
     )
 }
 
-pub(super) fn doorbell<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn doorbell<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let Some((ring, wait_for_ring)) = P::BELL else {
         return Err(Failure::Argument("this platform has no bells"));

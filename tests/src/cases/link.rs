@@ -12,12 +12,12 @@ use flagpost_link::{
 };
 
 use super::join;
-use crate::{Context, Failure, MachinePlatform, context::check};
+use crate::{Context, MachinePlatform, Result, context::check};
 
 type Link<P> = <P as crate::Platform>::Link;
 
 /// The last byte of the memory that ranks share can be had, and the one behind it cannot.
-pub(super) fn last_byte<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn last_byte<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let size = context.machine.memory_size();
     let world = join(context)?;
     let (link, me) = (world.link(), world.rank());
@@ -87,10 +87,7 @@ const TOLD: Slot = Slot(31);
 const READ: Slot = Slot(30);
 
 /// Repeats `operation` while it is refused for the moment only.
-fn insist<M: Relax>(
-    machine: &M,
-    mut operation: impl FnMut() -> Result<(), Refusal>,
-) -> Result<(), Failure> {
+fn insist<M: Relax>(machine: &M, mut operation: impl FnMut() -> Result<(), Refusal>) -> Result {
     loop {
         match operation() {
             Err(refusal) if refusal.is_transient() => machine.relax(&[]),
@@ -104,7 +101,7 @@ fn insist<M: Relax>(
 fn announced<P: MachinePlatform>(
     context: &mut Context<'_, P>,
     announcement: Announcement<Link<P>>,
-) -> Result<(), Failure> {
+) -> Result {
     const ROUNDS: u32 = 6;
     let machine = context.machine.clone();
     let world = join(context)?;
@@ -144,7 +141,7 @@ fn announced<P: MachinePlatform>(
 }
 
 /// A bit of the match vector.
-pub(super) fn post<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn post<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
         order: |link| link.fence(),
@@ -156,7 +153,7 @@ pub(super) fn post<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(
 }
 
 /// A completion counter that comes to 0.
-pub(super) fn completion<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn completion<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let announcement = Announcement::<Link<P>> {
         prepare: |link, at| link.expect(at.words, 1),
         order: |link| link.fence(),
@@ -168,7 +165,7 @@ pub(super) fn completion<P: MachinePlatform>(context: &mut Context<'_, P>) -> Re
 }
 
 /// A slot.
-pub(super) fn signal<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn signal<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
         order: |link| link.fence(),
@@ -180,7 +177,7 @@ pub(super) fn signal<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
 }
 
 /// An entry of the ring.
-pub(super) fn immediate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn immediate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
         order: |link| link.fence(),
@@ -197,7 +194,7 @@ pub(super) fn immediate<P: MachinePlatform>(context: &mut Context<'_, P>) -> Res
 
 /// A ring that is full has room for one entry more with each that its owner takes, once the owner
 /// has attended.
-pub(super) fn room<L: flagpost::Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn room<L: flagpost::Link>(world: &World<'_, L>) -> Result {
     const MOST: usize = 1 << 16;
     let (link, me, op) = (world.link(), world.rank(), Op::new());
     let key = link.allocate(8, Place::Symmetric)?;
@@ -222,7 +219,7 @@ pub(super) fn room<L: flagpost::Link>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// A cell.
-pub(super) fn watch<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn watch<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
         order: |link| link.fence(),
@@ -241,7 +238,7 @@ pub(super) fn watch<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
 }
 
 /// A slot, behind a flush: the word is at its target then.
-pub(super) fn flush<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn flush<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let announcement = Announcement::<Link<P>> {
         prepare: |_, _| (),
         order: |link| link.flush(Some(FIRST)),

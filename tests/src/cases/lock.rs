@@ -8,7 +8,7 @@ use flagpost_link::Slots;
 
 use super::insist;
 use super::world::{NO_ERROR, refused as refuses};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 type Words<'w, L> = Window<'w, u32, L>;
 
@@ -63,7 +63,7 @@ const ANY: Budget = Budget::UNLIMITED;
 const FAR: usize = 64;
 
 /// Adds 1 to two words of `target`, which must be equal.
-fn increment<L: Link>(window: &Words<'_, L>, target: Rank, how: How) -> Result<u32, Failure> {
+fn increment<L: Link>(window: &Words<'_, L>, target: Rank, how: How) -> Result<u32> {
     let lock = how.lock(window, target)?;
     let count = both(&lock, target)?;
     lock.put(target, FAR, &[count + 1])?;
@@ -73,10 +73,7 @@ fn increment<L: Link>(window: &Words<'_, L>, target: Rank, how: How) -> Result<u
 }
 
 /// The word that `target` has twice.
-fn both<'w, L: Link>(
-    lock: &flagpost::epoch::Lock<'_, 'w, u32, L>,
-    target: Rank,
-) -> Result<u32, Failure> {
+fn both<'w, L: Link>(lock: &flagpost::epoch::Lock<'_, 'w, u32, L>, target: Rank) -> Result<u32> {
     let (mut near, mut far) = ([0], [0]);
     lock.get(target, 0, &mut near)?;
     lock.get(target, FAR, &mut far)?;
@@ -85,7 +82,7 @@ fn both<'w, L: Link>(
 }
 
 /// All ranks count at rank 0.
-pub(super) fn counter<L: Link>(world: &World<'_, L>, how: How) -> Result<(), Failure> {
+pub(super) fn counter<L: Link>(world: &World<'_, L>, how: How) -> Result {
     let rounds = if world.size() > 8 { 1 } else { 3 };
     let window = world.allocate::<u32>(FAR + 1)?;
     for _ in 0..rounds {
@@ -99,7 +96,7 @@ pub(super) fn counter<L: Link>(world: &World<'_, L>, how: How) -> Result<(), Fai
 }
 
 /// Writers of both kinds, and readers of both kinds, of one piece.
-pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result {
     let size = world.size();
     let (rounds, target) = (if size > 8 { 1 } else { 3 }, Rank::new(size - 1));
     let window = world.allocate::<u32>(FAR + 1)?;
@@ -127,7 +124,7 @@ pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A word that two ranks have is the same at both, for who locks all.
-pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result {
     let targets = [FIRST, Rank::new(1)];
     let window = world.allocate::<u32>(1)?;
     let mut last = 0;
@@ -160,7 +157,7 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A piece's owner counts through its cache, under its own lock; the others past theirs.
-pub(super) fn own<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn own<L: Link>(world: &World<'_, L>) -> Result {
     let rounds = if world.size() > 8 { 1 } else { 3 };
     // Not the one that has the global word.
     let owner = Rank::new(world.size() - 1);
@@ -195,7 +192,7 @@ pub(super) fn own<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// What the owner stored before it locked its piece is not lost.
-pub(super) fn own_before<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn own_before<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(1)?;
     if world.rank() == FIRST {
         window.local().set(0, 5)?;
@@ -212,7 +209,7 @@ pub(super) fn own_before<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// An owner that locks nothing, but synchronizes around the others' epochs.
-pub(super) fn sync<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn sync<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(2)?;
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
@@ -235,7 +232,7 @@ pub(super) fn sync<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// What was flushed is there before a word that was put later, for who reads them in this order.
-pub(super) fn flush<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flush<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(FAR + 1)?;
     let (me, second) = (world.rank(), Rank::new(1));
     for round in 1..=3_u32 {
@@ -254,7 +251,7 @@ pub(super) fn flush<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
             seen.wait()?;
             lock.unlock()?;
         } else if me == second {
-            let word = |index| -> Result<u32, Failure> {
+            let word = |index| -> Result<u32> {
                 let lock = window.lock_shared(second)?;
                 let mut word = [0];
                 lock.get(second, index, &mut word)?;
@@ -272,7 +269,7 @@ pub(super) fn flush<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A rank has several locks, and gives them back in another order.
-pub(super) fn nested<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn nested<L: Link>(world: &World<'_, L>) -> Result {
     let size = world.size();
     let last = Rank::new(size - 1);
     let window = world.allocate::<u32>(FAR + 1)?;
@@ -297,7 +294,7 @@ pub(super) fn nested<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Locks of one window are none of another.
-pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result {
     let windows = [world.allocate::<u32>(1)?, world.allocate::<u32>(1)?];
     let [one, other] = &windows;
     if world.rank() == FIRST {
@@ -319,8 +316,8 @@ pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Bad calls are error values, and change nothing.
-pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
-    fn fails<L: Link>(locked: Locked<'_, '_, u32, L>, error: Error) -> Result<(), Failure> {
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
+    fn fails<L: Link>(locked: Locked<'_, '_, u32, L>, error: Error) -> Result {
         let Err(late) = locked else {
             return Err(NO_ERROR);
         };
@@ -407,7 +404,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// As many locks as a rank can have: one more is an error, and changes nothing.
-pub(super) fn too_many<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn too_many<L: Link>(world: &World<'_, L>) -> Result {
     const MAX: usize = 8;
     let window = world.allocate::<u32>(1)?;
     let ninth = Rank::new(MAX as u16);
@@ -459,10 +456,10 @@ pub(super) mod small {
     use flagpost::{Link, Rma as _, World};
 
     use super::{FIRST, How, Words};
-    use crate::{Failure, context::check};
+    use crate::{Result, context::check};
 
     /// Reads two words that only change together.
-    fn look<L: Link>(window: &Words<'_, L>, how: How) -> Result<u32, Failure> {
+    fn look<L: Link>(window: &Words<'_, L>, how: How) -> Result<u32> {
         let lock = how.lock(window, FIRST)?;
         let mut seen = [0; 2];
         lock.get(FIRST, 0, &mut seen)?;
@@ -472,10 +469,7 @@ pub(super) mod small {
     }
 
     /// Counts; who comes last finds all others' counts.
-    pub(in crate::cases) fn change<L: Link>(
-        window: &Words<'_, L>,
-        how: How,
-    ) -> Result<(), Failure> {
+    pub(in crate::cases) fn change<L: Link>(window: &Words<'_, L>, how: How) -> Result {
         let lock = how.lock(window, FIRST)?;
         let mut seen = [0; 2];
         lock.get(FIRST, 0, &mut seen)?;
@@ -489,7 +483,7 @@ pub(super) mod small {
         world: &World<'_, L>,
         window: &Words<'_, L>,
         how: How,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         match world.rank().get() {
             1 => change(window, How::Exclusive),
             _ => look(window, how).map(drop),
@@ -497,10 +491,7 @@ pub(super) mod small {
     }
 
     /// The piece's owner counts through its cache.
-    pub(in crate::cases) fn own<L: Link>(
-        world: &World<'_, L>,
-        window: &Words<'_, L>,
-    ) -> Result<(), Failure> {
+    pub(in crate::cases) fn own<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
         if world.rank() != FIRST {
             return change(window, How::Exclusive);
         }
@@ -515,7 +506,7 @@ pub(super) mod small {
 
 /// What was flushed is there for whoever is told by any means: here by a slot, which is ordered
 /// behind nothing.
-pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 12;
     let (link, second) = (world.link(), Rank::new(1));
     let window = world.allocate::<u32>(LEN)?;

@@ -6,7 +6,7 @@ use flagpost::{Budget, Error, Link, Rank, Rma as _, Waiting, World, epoch::Locke
 use super::lock::How;
 use super::timeout::{SHORT, await_go, go, unless_early};
 use super::world::NO_ERROR;
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
@@ -16,7 +16,7 @@ const THIRD: Rank = Rank::new(2);
 fn late_of<'e, 'w, L: Link>(
     locked: Locked<'e, 'w, u32, L>,
     holder: Rank,
-) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
+) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>> {
     late_for(locked, Waiting::Holder, Some(holder))
 }
 
@@ -24,7 +24,7 @@ fn late_of<'e, 'w, L: Link>(
 fn late<'e, 'w, L: Link>(
     locked: Locked<'e, 'w, u32, L>,
     named: Option<Rank>,
-) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
+) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>> {
     late_for(locked, Waiting::Unlock, named)
 }
 
@@ -32,7 +32,7 @@ fn late<'e, 'w, L: Link>(
 fn late_behind<'e, 'w, L: Link>(
     locked: Locked<'e, 'w, u32, L>,
     before: Rank,
-) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
+) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>> {
     late_for(locked, Waiting::Queue, Some(before))
 }
 
@@ -40,7 +40,7 @@ fn late_for<'e, 'w, L: Link>(
     locked: Locked<'e, 'w, u32, L>,
     waiting: Waiting,
     named: Option<Rank>,
-) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>, Failure> {
+) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>> {
     // The owner is named until its words have told which rank has the lock, or is before this one:
     // where accesses take effect at once, within the first budget.
     let is_early = |late| {
@@ -61,7 +61,7 @@ fn late_for<'e, 'w, L: Link>(
 }
 
 /// Rank 0 has the piece of rank 1 exclusively; rank 1 wants it in each way, gives up, and goes on.
-pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(2)?;
     let me = world.rank();
     for how in [How::Shared, How::Exclusive, How::Queued] {
@@ -99,7 +99,7 @@ pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// All pieces and one exclusively, each while the other is locked.
-pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(2)?;
     let me = world.rank();
     let pairs = [
@@ -143,7 +143,7 @@ pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Rank 1 waits to lock what rank 0 shares: rank 2 does not share it as well, unless it has another
 /// lock, before rank 1 has given up or had its turn.
-pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(2)?;
     let other = world.allocate::<u32>(1)?;
     let pairs = [
@@ -219,9 +219,9 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Rank 1 leaves the queue between ranks 0 and 2, and comes again.
-pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(2)?;
-    let increment = |lock: flagpost::epoch::Lock<'_, '_, u32, L>| -> Result<(), Failure> {
+    let increment = |lock: flagpost::epoch::Lock<'_, '_, u32, L>| -> Result {
         let mut word = [0];
         lock.get(FIRST, 0, &mut word)?;
         lock.put(FIRST, 0, &[word[0] + 1])?;
@@ -280,7 +280,7 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A lock that is dropped while it is held lets others in.
-pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(2)?;
     match world.rank().get() {
         0 => {

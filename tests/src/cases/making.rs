@@ -15,11 +15,11 @@ use super::{
     timeout::NONE,
     world::{self, refused as refuses},
 };
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// Each is made by going on until it is there. Peers use it at once: nothing of it is prepared a
 /// second time.
-pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
     let memory = world.reserve(64)?;
     for round in 1..=2 {
         memory.write(0, &[0_u32; 16])?;
@@ -47,7 +47,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// The ranks do not ask for the same, or one cannot have it: all are told in the end, and nothing
 /// is taken.
-pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result {
     let first = Rank::new(0);
     let odd = world.rank() == first;
     let named = if odd { Rank::new(1) } else { first };
@@ -99,7 +99,7 @@ pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Rank 0 makes windows while what it has sent to rank 1, which has answered, may not be in its
 /// place yet.
-pub(super) fn heard<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn heard<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 600;
     let [zero, one] = [0, 1].map(Rank::new);
     let window = world.allocate::<u32>(WORDS)?;
@@ -158,7 +158,7 @@ fn made<'w, L: Link + 'w, M>(
     made.map_err(Unfinished::give_up)
 }
 
-fn used_at_once<L: Link>(window: Window<'_, u32, L>, round: u32) -> Result<(), Failure> {
+fn used_at_once<L: Link>(window: Window<'_, u32, L>, round: u32) -> Result {
     let world = window.world();
     let (me, size) = (world.rank(), world.size());
     let all = window.lock_all()?;

@@ -10,10 +10,10 @@ use flagpost::{Differs, Error, Link, MatchingList, Rank, Rma as _, Waiting, Worl
 
 use super::timeout::{SHORT, answered, await_go, go, short, timed_out};
 use super::world::{NO_ERROR, differs as different, refused};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// Lists of no entry, of too many, and not the same on all ranks. What failed has taken nothing.
-pub(super) fn options<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn options<L: Link>(world: &World<'_, L>) -> Result {
     let make = |entries| world.allocate_with::<u64, MatchingList<'_>>(1, entries);
     for _ in 0..2 {
         for entries in [0, 4097, u16::MAX] {
@@ -38,7 +38,7 @@ pub(super) fn options<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Neighbours change from epoch to epoch. Posts of four rounds may be under way to a rank, since a
 /// fast rank is ahead of slow ones by as many.
-pub(super) fn reuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn reuse<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate_with::<u64, MatchingList<'_>>(1, 4)?;
     for round in 1..=4.min(size) {
@@ -60,7 +60,7 @@ pub(super) fn reuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A list of one entry and two that post: the second waits, is told whose list is full, and goes on
 /// when the first's epoch is over. Its post is found once.
-pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result {
     let [origin, early, late] = [0, 1, 2].map(Rank::new);
     let only_origin = [origin];
     let origins = world.group(&only_origin)?;
@@ -119,7 +119,7 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// The same in every schedule: what rank 0 posts to itself fills its list from the start, and goes
 /// while the other's post looks for room.
-pub(super) fn small_full<L: Link>(world: &World<'_, L>, go: impl FnOnce()) -> Result<(), Failure> {
+pub(super) fn small_full<L: Link>(world: &World<'_, L>, go: impl FnOnce()) -> Result {
     let all = [0, 1].map(Rank::new);
     let [origin, late] = all;
     let origins = world.group(&all[..1])?;

@@ -50,7 +50,7 @@ use core::marker::PhantomData;
 use flagpost::{Config, Error, Link, Session, World};
 use flagpost_link::Refusal;
 
-use crate::{Case, Context, Failure, MachinePlatform, Platform, Ring};
+use crate::{Case, Context, MachinePlatform, Platform, Result, Ring};
 
 /// The cases that any link can run.
 pub(crate) struct Links<P>(PhantomData<P>);
@@ -113,7 +113,7 @@ const fn case<P: Platform>(
     name: &'static str,
     min_cores: u16,
     max_cores: u16,
-    run: fn(&mut Context<'_, P>) -> Result<(), Failure>,
+    run: fn(&mut Context<'_, P>) -> Result,
 ) -> Case<P> {
     Case {
         name,
@@ -161,10 +161,7 @@ const fn crowd(size: u16) -> u16 {
 }
 
 /// Repeats `operation` while the link refuses it for the moment only.
-fn insist<L: Link, T>(
-    link: &L,
-    mut operation: impl FnMut() -> Result<T, Refusal>,
-) -> Result<T, Failure> {
+fn insist<L: Link, T>(link: &L, mut operation: impl FnMut() -> Result<T, Refusal>) -> Result<T> {
     loop {
         match operation() {
             Err(refusal) if refusal.is_transient() => link.relax(),
@@ -177,7 +174,7 @@ fn insist<L: Link, T>(
 fn again<L: Link, T>(
     world: &World<'_, L>,
     mut call: impl FnMut() -> Result<T, Error>,
-) -> Result<T, Failure> {
+) -> Result<T> {
     loop {
         match world.within(timeout::NONE, &mut call) {
             Err(Error::Timeout(_)) => world.link().relax(),
@@ -193,14 +190,12 @@ fn other(session: Session, number: u32) -> Session {
 }
 
 /// Joins the case's world, with what the context lends.
-fn join<'c, P: Platform>(context: &'c mut Context<'_, P>) -> Result<World<'c, P::Link>, Failure> {
+fn join<'c, P: Platform>(context: &'c mut Context<'_, P>) -> Result<World<'c, P::Link>> {
     join_as(context, context.session, None)
 }
 
 /// [`join`], with one ring for all producers.
-fn join_shared<'c, P: Platform>(
-    context: &'c mut Context<'_, P>,
-) -> Result<World<'c, P::Link>, Failure> {
+fn join_shared<'c, P: Platform>(context: &'c mut Context<'_, P>) -> Result<World<'c, P::Link>> {
     join_as(context, context.session, Some(Ring::Shared { entries: 64 }))
 }
 
@@ -209,7 +204,7 @@ fn join_as<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
     session: Session,
     ring: Option<Ring>,
-) -> Result<World<'c, P::Link>, Failure> {
+) -> Result<World<'c, P::Link>> {
     let link = P::link(&context.machine, session, ring)?;
     let world = World::start(link, context.arena, Config::default())?;
     P::go(&context.machine);

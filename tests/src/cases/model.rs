@@ -3,14 +3,14 @@
 use flagpost::{Differs, EpochSlots, Error, Link, Model, Rma as _, Tag, World};
 
 use super::world::{differs, refused as refuses};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// A word of the piece that no peer puts to.
 const OWN: u64 = 77;
 
 /// Two lines of a piece are exposed; its owner goes on storing to the others, dirty ones among
 /// them.
-pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result {
     const EPOCHS: u64 = 3;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -47,7 +47,7 @@ pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// The owner of a piece that is not cached stores beside its peers' puts, and sees them come.
-pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u32, EpochSlots<'_>>(6, Model::Unified)?;
@@ -81,7 +81,7 @@ pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Notified puts into a piece that is not cached: own stores need not wait for them.
-pub(super) fn unified_notify<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn unified_notify<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate_with::<u32, EpochSlots<'_>>(3, Model::Unified)?;
     let local = window.local();
@@ -99,7 +99,7 @@ pub(super) fn unified_notify<L: Link>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// Bad ranges, and ranks that want different models.
-pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(4)?;
     let all = [world.rank()];
     let group = world.group(&all)?;

@@ -3,10 +3,10 @@
 use flagpost::{Error, Link, Rank, Request, Rma as _, Tag, TagFilter, World};
 
 use super::world::{NO_ERROR, refused};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// A token goes round the ring; each rank adds 1.
-pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
     const ROUNDS: u64 = 3;
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(1)?;
@@ -37,7 +37,7 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Payloads around the inline limit and across lines, at odd places; the bytes beside stay.
-pub(super) fn sizes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn sizes<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 160;
     let (me, size) = (world.rank(), world.size());
     let prev = me.prev(size);
@@ -64,7 +64,7 @@ pub(super) fn sizes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Requests pick by tag, in another order than that of arrival.
-pub(super) fn tags<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn tags<L: Link>(world: &World<'_, L>) -> Result {
     // Each differs from the first in one bit.
     let tags = [0, 1, 2, 16, 128, 256, world.limits().tag / 2 + 1];
     let (me, size) = (world.rank(), world.size());
@@ -83,7 +83,7 @@ pub(super) fn tags<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Rank 0 counts everybody's notifications with one request, then names the last source.
-pub(super) fn any_source<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn any_source<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(usize::from(size))?;
     let first = Rank::new(0);
@@ -113,7 +113,7 @@ pub(super) fn any_source<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Requests pick by source: rank 0 asks for the others' notifications in descending order of rank.
-pub(super) fn sources<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn sources<L: Link>(world: &World<'_, L>) -> Result {
     let (me, first) = (world.rank(), Rank::new(0));
     let last = (world.size() - 1).min(8);
     let window = world.allocate::<u32>(9)?;
@@ -139,7 +139,7 @@ pub(super) fn sources<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Everybody sends its neighbour more than a ring holds before it takes anything: ranks that wait
 /// for room make room themselves.
-pub(super) fn mutual<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn mutual<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let many = u32::from(super::crowd(size));
     let window = world.allocate::<u32>(1)?;
@@ -155,7 +155,7 @@ pub(super) fn mutual<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// [`mutual`], by requests that are tested until they are done.
-pub(super) fn mutual_tested<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn mutual_tested<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let many = u32::from(super::crowd(size));
     let window = world.allocate::<u32>(1)?;
@@ -176,7 +176,7 @@ pub(super) fn mutual_tested<L: Link>(world: &World<'_, L>) -> Result<(), Failure
 }
 
 /// Everybody sends rank 0 more than its ring holds. Nothing is lost, in order per source.
-pub(super) fn flood<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flood<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let each = 1 + 150 / u32::from(size - 1);
     let window = world.allocate::<u32>(usize::from(size))?;
@@ -212,7 +212,7 @@ pub(super) fn flood<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Notifications of one source arrive in the order in which they were sent, and later ones cover
 /// earlier data, inline or not.
-pub(super) fn order<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn order<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(24)?;
     let prev = me.prev(size);
@@ -239,7 +239,7 @@ pub(super) fn order<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// The target's own word shares a line with the one that is put. `start` writes it back; it may not
 /// be stored to until the request is complete.
-pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     // Words per line; the second line is the one that is put to, somewhere in the middle.
     let words = (L::LINE / 4).max(1);
@@ -272,7 +272,7 @@ pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// A later put of the same origin is not overwritten by an earlier one, whatever their sizes.
-pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(20)?;
     window.put_notify(me.next(size), 0, &[1], Tag(1))?;
@@ -286,7 +286,7 @@ pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A barrier covers notified puts, matched or not: an epoch behind it neither misses nor loses to
 /// them.
-pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result {
     let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
@@ -315,7 +315,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A request for several tells of the last one, and takes no more than it asked for.
-pub(super) fn count<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn count<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(1)?;
     for tag in 1..=7 {
@@ -336,7 +336,7 @@ pub(super) fn count<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A request that is cancelled halfway: what was put can be read, and own stores beside it do not
 /// undo it.
-pub(super) fn cancel<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn cancel<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(8)?;
     let local = window.local();
@@ -360,7 +360,7 @@ pub(super) fn cancel<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// As many unexpected notifications as the queue keeps, and then the wanted one.
-pub(super) fn queue_just_full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn queue_just_full<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u8>(1)?;
     match world.rank().get() {
         0 => {
@@ -380,7 +380,7 @@ pub(super) fn queue_just_full<L: Link>(world: &World<'_, L>) -> Result<(), Failu
 }
 
 /// A queue full of what nobody asks for is an error, not a loss and not a hang.
-pub(super) fn queue_full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn queue_full<L: Link>(world: &World<'_, L>) -> Result {
     const MANY: u16 = 70; // more than the queue's 64
     let window = world.allocate::<u8>(1)?;
     match world.rank().get() {
@@ -407,7 +407,7 @@ pub(super) fn queue_full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// The same tag on two windows is two different things.
-pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (one, two) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
     one.put_notify(me.next(size), 0, &[1], Tag(3))?;
@@ -423,7 +423,7 @@ pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Bad input and wrong order are error values.
-pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u64>(16)?;
     let max = world.limits().tag;

@@ -13,7 +13,7 @@ use super::{
     timeout::{SHORT, answered, timed_out},
     world::{NO_ERROR, refused},
 };
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// A request for one notification, started and waited for.
 fn told<L: Link, S>(
@@ -21,24 +21,20 @@ fn told<L: Link, S>(
     range: core::ops::Range<usize>,
     source: Rank,
     tag: u32,
-) -> Result<Status, Failure> {
+) -> Result<Status> {
     let mut request = window.expect(range, Tag(tag))?.from(source)?;
     request.start()?;
     Ok(request.wait()?)
 }
 
 /// Checks that `found == expected`, element by element.
-fn same<const N: usize>(
-    what: &'static str,
-    found: [u64; N],
-    expected: [u64; N],
-) -> Result<(), Failure> {
+fn same<const N: usize>(what: &'static str, found: [u64; N], expected: [u64; N]) -> Result {
     let mut pairs = found.into_iter().zip(expected);
     pairs.try_for_each(|(found, expected)| check(what, found, expected))
 }
 
 /// Nobody is told twice.
-fn nothing_is_left<L: Link, S>(window: &Window<'_, u64, L, S>) -> Result<(), Failure> {
+fn nothing_is_left<L: Link, S>(window: &Window<'_, u64, L, S>) -> Result {
     window.world().barrier()?;
     let mut any = window.expect(0..0, TagFilter::Any)?;
     any.start()?;
@@ -49,7 +45,7 @@ fn nothing_is_left<L: Link, S>(window: &Window<'_, u64, L, S>) -> Result<(), Fai
 
 /// Everybody changes the next rank's piece in all ways that tell, and finds what the previous one
 /// did.
-pub(super) fn changes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn changes<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u64>(16)?;
@@ -144,7 +140,7 @@ pub(super) fn changes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Who is told of a get may store to what was read. Long and short ones.
-pub(super) fn gets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn gets<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 20;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -174,7 +170,7 @@ pub(super) fn gets<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Who is told by a rank that it has read something may store there: by a put to that rank, or to
 /// its own piece.
-pub(super) fn read_before<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn read_before<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 8;
     let (writer, reader) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(2 * LEN)?;
@@ -212,7 +208,7 @@ pub(super) fn read_before<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 
 /// A cached piece: a started request shows what it holds, and its owner stores to it again when it
 /// is told.
-pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u64>(8)?;
@@ -231,7 +227,7 @@ pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Notified accesses beside those of an epoch, to the same window.
-pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u64>(24)?;
@@ -258,7 +254,7 @@ pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Whatever is wrong is said before any byte moves.
-pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let window = world.allocate::<u64>(4)?;
@@ -314,7 +310,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Notifications that no rank of this world sends, of windows and of ranks that there are not:
 /// nobody is told, and they take no room.
-pub(super) fn strange<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn strange<L: Link>(world: &World<'_, L>) -> Result {
     const WINDOW_BITS: u32 = 6;
     let (sender, target) = (Rank::new(0), Rank::new(1));
     let (me, size) = (world.rank(), world.size());
@@ -359,7 +355,7 @@ const SPARE: Slot = Slot(31);
 
 /// Accesses whose target has no room for what tells of them: they go on where they stopped, and
 /// nothing is done twice.
-pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
     const ATTEMPTS: u16 = 1000;
     let (sender, target) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(4)?;
@@ -449,7 +445,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 fn unfinished<'r, 'w, L: Link>(
     request: flagpost::rma::Request<'r, 'w, L>,
     target: Rank,
-) -> Result<flagpost::rma::Request<'r, 'w, L>, Failure> {
+) -> Result<flagpost::rma::Request<'r, 'w, L>> {
     let Err(Unfinished { handle, error }) =
         answered(request.wait_within(SHORT), rma::Request::wait_within)
     else {
@@ -469,7 +465,7 @@ pub(super) mod small {
     pub(in super::super) fn accumulate<L: Link>(
         world: &World<'_, L>,
         window: &Window<'_, u32, L>,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         let first = Rank::new(0);
         if world.rank() != first {
             let mut opened = window.expect(0..0, Tag(2))?.from(first)?;
@@ -499,7 +495,7 @@ pub(super) mod small {
     pub(in super::super) fn fetch<L: Link>(
         world: &World<'_, L>,
         window: &Window<'_, u32, L>,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         let first = Rank::new(0);
         if world.rank() != first {
             let former = window
@@ -519,7 +515,7 @@ pub(super) mod small {
     pub(in super::super) fn get<L: Link>(
         world: &World<'_, L>,
         window: &Window<'_, u32, L>,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         let first = Rank::new(0);
         if world.rank() != first {
             let mut seen = [1];

@@ -3,7 +3,7 @@
 use flagpost::{EpochSlots, Link, Model, Rma as _, Tag, World, epoch::Assert};
 
 use super::small;
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// Rounds of the cases.
 pub(super) const ROUNDS: u32 = 3;
@@ -19,7 +19,7 @@ pub(super) fn check_all<L: Link, S>(
     local: &flagpost::Local<'_, u32, L, S>,
     range: core::ops::Range<usize>,
     value: u32,
-) -> Result<(), Failure> {
+) -> Result {
     for index in range {
         check(what, local.get(index)?, value)?;
     }
@@ -27,7 +27,7 @@ pub(super) fn check_all<L: Link, S>(
 }
 
 /// What is put behind a flush comes behind what travelled inline before it.
-pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, at) = (me.next(size), start(N));
     let window = world.allocate::<u32>(at + N)?;
@@ -64,7 +64,7 @@ pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(
 
 /// What was flushed is found by the get behind it: whenever the target placed it, also while this
 /// rank was looking.
-pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result {
     const PUTS: u16 = 12;
     let [target, origin] = [0, 1].map(flagpost::Rank::new);
     let window = world.allocate::<u32>(1)?;
@@ -92,7 +92,7 @@ pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result<(), Failure
 
 /// Behind a fence, what travelled inline before it is there, though nobody has asked for its
 /// notification.
-pub(super) fn fenced<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn fenced<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let at = start(N);
     let window = world.allocate::<u32>(at + N)?;
@@ -118,7 +118,7 @@ pub(super) fn fenced<L: Link, const N: usize>(world: &World<'_, L>) -> Result<()
 pub(super) fn small_flushed<L: Link>(
     world: &World<'_, L>,
     window: &flagpost::Window<'_, u32, L>,
-) -> Result<(), Failure> {
+) -> Result {
     let [first, second] = [0, 1].map(flagpost::Rank::new);
     if world.rank() == second {
         let lock = window.lock_shared(first)?;
@@ -145,7 +145,7 @@ pub(super) fn small_flushed<L: Link>(
 pub(super) fn queue_stays_full<L: Link>(
     world: &World<'_, L>,
     window: &flagpost::Window<'_, u32, L>,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, [full, other]) = (world.rank(), [0, 1].map(flagpost::Rank::new));
     let events = world.events(1)?;
     let from = |source, tag, count| {
@@ -196,7 +196,7 @@ pub(super) fn queue_stays_full<L: Link>(
 
 /// Who was told by the target of data that travelled inline finds them in its memory, and may put
 /// there.
-pub(super) fn forwarded<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn forwarded<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
     let [target, origin, third] = [0, 1, 2].map(flagpost::Rank::new);
     let me = world.rank();
     let at = start(N);
@@ -236,7 +236,7 @@ pub(super) fn forwarded<L: Link, const N: usize>(world: &World<'_, L>) -> Result
 }
 
 /// Who was told by the origin, which the target had answered, does as well.
-pub(super) fn relayed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn relayed<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
     let [target, origin, third] = [0, 1, 2].map(flagpost::Rank::new);
     let me = world.rank();
     let at = start(N);
@@ -275,7 +275,7 @@ pub(super) fn relayed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(
 
 /// What the owner does around data that travelled inline: own loads and stores beside them, through
 /// the cache and past it.
-pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result<(), Failure> {
+pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let window = world.allocate_with::<u32, EpochSlots<'_>>(4, model)?;
@@ -310,7 +310,7 @@ pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result<(), 
 
 /// Data that travelled inline lie in two lines, both of which their owner has in its cache, and
 /// stores to beside them.
-pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 8;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -342,7 +342,7 @@ pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A range that ends one byte behind a line, expected and exposed: that byte comes, whatever lies
 /// in the cache.
-pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let line = L::LINE;
@@ -373,7 +373,7 @@ pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result<(), Failur
 pub(super) fn small_answered<L: Link>(
     world: &World<'_, L>,
     window: &flagpost::Window<'_, u32, L>,
-) -> Result<(), Failure> {
+) -> Result {
     let [first, second] = [0, 1].map(flagpost::Rank::new);
     let from = |source| {
         let mut told = window.expect(0..small::WORDS, Tag(1))?.from(source)?;

@@ -9,7 +9,7 @@ use flagpost::{
 use flagpost_link::Slots;
 
 use super::notify_inline::{ROUNDS, check_all, start};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// Who sends, and whom to, in cases with two parts.
 pub(super) const SENDER: Rank = Rank::new(0);
@@ -17,7 +17,7 @@ pub(super) const TARGET: Rank = Rank::new(1);
 
 /// Payload that nobody wanted, for a window that is gone, does not come over what its memory
 /// becomes: slots, which are stored to past the cache, and before anybody is told.
-pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result {
     /// What says in a slot's number that it lies in the message buffer.
     const IN_BUFFER: usize = 1 << (usize::BITS - 1);
     const LEN: usize = 64;
@@ -55,10 +55,7 @@ pub(super) fn discarded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// What the owner does around long payload: own loads and stores in its lines, through the cache
 /// and past it.
-pub(super) fn around<L: Link, const N: usize>(
-    world: &World<'_, L>,
-    model: Model,
-) -> Result<(), Failure> {
+pub(super) fn around<L: Link, const N: usize>(world: &World<'_, L>, model: Model) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, at) = (me.next(size), start(N));
     let window = world.allocate_with::<u32, EpochSlots<'_>>(at + N + 1, model)?;
@@ -110,7 +107,7 @@ pub(super) fn around<L: Link, const N: usize>(
 
 /// Who takes long payload finds what its producer put before, in memory: in front of it, or behind
 /// it.
-pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 16;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -136,7 +133,7 @@ pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Who has heard of payload that its peer still holds makes a window with a matching list: its
 /// first stores wait for that.
-pub(super) fn list<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn list<L: Link>(world: &World<'_, L>) -> Result {
     let [first, second] = [0, 1].map(flagpost::Rank::new);
     let window = world.allocate::<u32>(SMALL)?;
     for round in 0..3 {
@@ -167,7 +164,7 @@ pub(super) const SMALL: usize = 16;
 pub(super) fn small<L: Link>(
     world: &World<'_, L>,
     window: &flagpost::Window<'_, u32, L>,
-) -> Result<(), Failure> {
+) -> Result {
     let [first, second] = [0, 1].map(flagpost::Rank::new);
     let payload = [1, 2, 3, 4, 5, 6, 7, 8, 9];
     if world.rank() == second {
@@ -183,7 +180,7 @@ pub(super) fn small<L: Link>(
 
 /// Payload of all lengths, more of it than the ring has room for, to one place and to others, from
 /// all ranks to the first.
-pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result {
     const MOST: usize = 40;
     let (me, size) = (world.rank(), world.size());
     let first = SENDER;
@@ -220,7 +217,7 @@ pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// More puts of a few words to one place than any ring has lines, to a target that tells nobody
 /// anything: it goes on giving room.
-pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
     const PUTS: u16 = 140;
     let window = world.allocate::<u32>(N)?;
     let last = u32::from(PUTS);
@@ -245,7 +242,7 @@ pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result<
 }
 
 /// Puts over each other, while their target now and then moves to memory what it has of them.
-pub(super) fn covered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn covered<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 100;
     let me = world.rank();
     let window = world.allocate::<u32>(3 + WORDS)?;
@@ -288,7 +285,7 @@ pub(super) fn covered<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Two requests to one rank, each for far more than a ring holds, of one origin that goes on with
 /// both in turn.
-pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 1024;
     static DATA: [u32; WORDS] = [7; WORDS];
     let window = world.allocate::<u32>(WORDS)?;
@@ -310,7 +307,7 @@ pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A producer with more unexpected notifications than it has room for: it gets its payload through
 /// all the same.
-pub(super) fn crowded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn crowded<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 600;
     const UNMATCHED: u16 = 64 + 4; // the queue holds 64
     let window = world.allocate::<u32>(WORDS)?;
@@ -336,7 +333,7 @@ pub(super) fn crowded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A producer flushes what its target has, which does nothing but get from it meanwhile.
-pub(super) fn got<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn got<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 20;
     let window = world.allocate::<u32>(8 + WORDS)?;
     let at = 8..8 + WORDS;
@@ -365,7 +362,7 @@ pub(super) fn got<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A target that has taken payload from two ranks, of one in lines, tells the other: who finds both
 /// in its memory.
-pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
     let me = world.rank();
     let (at, third) = (start(N), Rank::new(2));
     let window = world.allocate::<u32>(at + N + 1)?;
@@ -395,7 +392,7 @@ pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result<()
 
 /// Puts of which nothing orders one before the other: of two to the same word either may win, but
 /// neither loses what it has beside that. Here a word comes while payload over it is under way.
-pub(super) fn beside_word<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn beside_word<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 600;
     const AT: usize = 500;
     static DATA: [u32; WORDS] = [7; WORDS];
@@ -425,7 +422,7 @@ pub(super) fn beside_word<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// The same of two ranks, where one's payload ends in the middle of a line that the other fills.
-pub(super) fn beside_other<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn beside_other<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 24;
     let third = Rank::new(2);
     let window = world.allocate::<u32>(WORDS)?;

@@ -9,10 +9,10 @@ use super::{
     timeout::{short, timed_out},
     world::{NO_ERROR, refused},
 };
-use crate::{Failure, context::check};
+use crate::{Failure, Result, context::check};
 
 /// Requests that are complete in the order in which they are asked for, one at a time and together.
-pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate::<u32>(4)?;
@@ -87,7 +87,7 @@ fn found<L: Link>(
     window: &Window<'_, u32, L>,
     source: impl Into<Source>,
     tag: impl Into<TagFilter>,
-) -> Result<(Rank, u32), Failure> {
+) -> Result<(Rank, u32)> {
     let (source, tag) = (source.into(), tag.into());
     loop {
         if let Some(status) = window.probe(source, tag)? {
@@ -98,7 +98,7 @@ fn found<L: Link>(
 }
 
 /// What was probed for is still there, and matched in the order of arrival.
-pub(super) fn probe<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn probe<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let (window, other) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
@@ -146,7 +146,7 @@ pub(super) fn probe<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A request that could take what a started one with a range waits for is refused, be it by equal
 /// sources and tags or by any. Those that no notification matches both of stand started together.
-pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let (window, other) = (world.allocate::<u32>(4)?, world.allocate::<u32>(1)?);
@@ -202,7 +202,7 @@ pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A queue full of what the first of several requests does not match, and the second does.
-pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result {
     const MANY: u16 = 70; // more than the queue's 64
     let window = world.allocate::<u32>(1)?;
     let (sender, target) = (Rank::new(0), Rank::new(1));
@@ -243,7 +243,7 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// How many notifications are missing to several requests, and whose.
-pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result {
     let (sender, target) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u32>(1)?;
     if world.rank() == target {
@@ -283,7 +283,7 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 pub(super) fn free_unmatched<'w, T: bytemuck::Pod, L: Link>(
     window: Window<'w, T, L>,
     unmatched: u32,
-) -> Result<(), Failure> {
+) -> Result {
     let mut window = window;
     for _ in 0..2 {
         let Err(Unfinished { handle, error }) = window.freeing().wait_within(Budget::UNLIMITED)
@@ -301,7 +301,7 @@ pub(super) fn free_unmatched<'w, T: bytemuck::Pod, L: Link>(
 }
 
 /// More of one window's notifications than the queue holds, when it is freed.
-pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result {
     let sent = u32::from(super::crowd(world.size()));
     let next = world.rank().next(world.size());
     let (window, other) = (world.allocate::<u32>(1)?, world.allocate::<u32>(1)?);
@@ -328,10 +328,7 @@ pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Ranks but 0 put to rank 0, which waits for any of them, twice.
-pub(super) fn small_any<L: Link>(
-    world: &World<'_, L>,
-    window: &Window<'_, u32, L>,
-) -> Result<(), Failure> {
+pub(super) fn small_any<L: Link>(world: &World<'_, L>, window: &Window<'_, u32, L>) -> Result {
     let first = Rank::new(0);
     let me = u32::from(world.rank().get());
     if world.rank() != first {

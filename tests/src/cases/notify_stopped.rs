@@ -8,11 +8,11 @@ use super::{
     notify_long::{SENDER, TARGET},
     timeout::NONE,
 };
-use crate::{Failure, context::check};
+use crate::{Failure, Result, context::check};
 
 /// Long payload whose producer runs out of its budget in the middle goes on where it stopped; from
 /// the start, if its producer has sent other long payload to the same rank since. It comes once.
-pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 600;
     const OTHERS: usize = 10;
     let (sender, target) = (SENDER, TARGET);
@@ -68,7 +68,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A producer that gives long payload up in the middle: behind a flush nothing of it comes any
 /// more, nor in a window that has the memory afterwards.
-pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 600;
     let (sender, target) = (SENDER, TARGET);
     for round in 1..=2 * ROUNDS {
@@ -118,7 +118,7 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// What was taken stays, where payload that comes over it stops in the middle.
-pub(super) fn dropped_over<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn dropped_over<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 600;
     let window = world.allocate::<u32>(WORDS)?;
     for round in 1..=2 * ROUNDS {

@@ -6,7 +6,7 @@ use flagpost::{
 };
 
 use super::world::{differs, refused};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
@@ -19,8 +19,8 @@ const CONFIG: Config = Config { unexpected: 4 };
 /// Runs `program` in the part's world, if this rank is in it.
 fn within<L: Link>(
     part: &Part<'_, L>,
-    program: impl FnOnce(&World<'_, flagpost::PartLink<'_, L>>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    program: impl FnOnce(&World<'_, flagpost::PartLink<'_, L>>) -> Result,
+) -> Result {
     let mut words = [0; 128];
     match part.link() {
         Some(link) => World::run(link, &mut words, CONFIG, program),
@@ -30,7 +30,7 @@ fn within<L: Link>(
 
 /// Two parts, numbered from the last rank down, and a rank in none. Each has epochs, notifications,
 /// fences, a lock, a sum and an event, and all of it again in what it has given back.
-pub(super) fn split<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn split<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank().get(), world.size());
     let color = (me < 2 || me + 1 < size).then_some(u32::from(me % 2));
     let part = world.split(color, u32::from(size - me), ROOM)?;
@@ -74,7 +74,7 @@ pub(super) fn split<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A part inside counts as one window more than it has, and its bytes; what is missing is named.
-pub(super) fn rooms<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn rooms<L: Link>(world: &World<'_, L>) -> Result {
     let each = (56 * usize::from(world.size())).next_multiple_of(128);
     let room = |bytes, windows| Room { bytes, windows };
     let part = world.split(Some(0), 0, room(2 * each, 2))?;
@@ -104,7 +104,7 @@ pub(super) fn rooms<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Ranks that lose nobody go on with all; and what was set aside comes back, used or not.
-pub(super) fn spare<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn spare<L: Link>(world: &World<'_, L>) -> Result {
     for is_used in [true, false] {
         let spare = world.spare(ROOM)?;
         if is_used {
@@ -122,7 +122,7 @@ pub(super) fn spare<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn works<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+fn works<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     for round in 1..=2_u32 {
@@ -172,7 +172,7 @@ fn works<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Both worlds' notifications come while the other one waits. What a part leaves undone does not
 /// come over what its memory and its window become.
-pub(super) fn apart<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn apart<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 64;
     let me = world.rank();
     let window = world.allocate::<u32>(2)?;

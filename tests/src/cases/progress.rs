@@ -9,14 +9,14 @@ use flagpost::{
     rma::Operation,
 };
 
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// Elements of the window.
 const WORDS: usize = 80;
 
 /// Every rank notifies the next one more often than its queue has room for. Nobody takes any; all
 /// other calls still return.
-pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, before) = (me.next(size), me.prev(size));
     let many: u16 = if size == 2 { 65 } else { 40 };
@@ -57,7 +57,7 @@ pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 
 /// Where memory is accessed directly, a notified put for which there is no room has not moved a
 /// byte of its data.
-pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(WORDS)?;
     window.set_inline(false);
     let me = world.rank();
@@ -106,7 +106,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A flush meets the target that takes the notification: whoever of the two puts the data in their
 /// place, both find them there.
-pub(super) fn flushed_while_taken<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn flushed_while_taken<L: Link>(world: &World<'_, L>) -> Result {
     const ROUNDS: u32 = 40;
     let window = world.allocate::<u32>(WORDS)?;
     let me = world.rank();
@@ -133,7 +133,7 @@ pub(super) fn flushed_while_taken<L: Link>(world: &World<'_, L>) -> Result<(), F
 }
 
 /// Waits for a notification.
-fn hear<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result<(), Failure> {
+fn hear<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result {
     let range = if from == ZERO { 0..1 } else { 0..0 };
     let mut request = window.expect(range, Tag(1))?.from(from)?;
     request.start()?;
@@ -142,17 +142,13 @@ fn hear<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result<(), Failure>
 }
 
 /// What a rank finds in a word of its own, by some call.
-pub(super) type Poll<L> = fn(&Lock<'_, '_, u32, L>, &Window<'_, u32, L>) -> Result<u32, Failure>;
+pub(super) type Poll<L> = fn(&Lock<'_, '_, u32, L>, &Window<'_, u32, L>) -> Result<u32>;
 
 const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);
 
 /// Rank 1 polls for a word that rank 0 stores only after a flush of what it has sent inline.
-pub(super) fn polled<L: Link>(
-    world: &World<'_, L>,
-    model: Model,
-    poll: Poll<L>,
-) -> Result<(), Failure> {
+pub(super) fn polled<L: Link>(world: &World<'_, L>, model: Model, poll: Poll<L>) -> Result {
     let window = world.allocate_with::<u32, EpochSlots<'_>>(WORDS, model)?;
     let me = world.rank();
     let lock = window.lock_all()?;
@@ -177,10 +173,7 @@ pub(super) fn polled<L: Link>(
 }
 
 /// By a get.
-pub(super) fn get<L: Link>(
-    lock: &Lock<'_, '_, u32, L>,
-    _: &Window<'_, u32, L>,
-) -> Result<u32, Failure> {
+pub(super) fn get<L: Link>(lock: &Lock<'_, '_, u32, L>, _: &Window<'_, u32, L>) -> Result<u32> {
     let mut word = [0];
     lock.get(ONE, 0, &mut word)?;
     let [word] = word;
@@ -188,10 +181,7 @@ pub(super) fn get<L: Link>(
 }
 
 /// By an atomic operation.
-pub(super) fn fetch<L: Link>(
-    lock: &Lock<'_, '_, u32, L>,
-    _: &Window<'_, u32, L>,
-) -> Result<u32, Failure> {
+pub(super) fn fetch<L: Link>(lock: &Lock<'_, '_, u32, L>, _: &Window<'_, u32, L>) -> Result<u32> {
     Ok(lock.fetch_and_op(ONE, 0, 0, Operation::NO_OP)?)
 }
 
@@ -199,7 +189,7 @@ pub(super) fn fetch<L: Link>(
 pub(super) fn flush<L: Link>(
     lock: &Lock<'_, '_, u32, L>,
     window: &Window<'_, u32, L>,
-) -> Result<u32, Failure> {
+) -> Result<u32> {
     for _ in 0..20 {
         lock.flush(ZERO)?;
     }
@@ -207,24 +197,18 @@ pub(super) fn flush<L: Link>(
 }
 
 /// By loads of own memory.
-pub(super) fn local<L: Link>(
-    _: &Lock<'_, '_, u32, L>,
-    window: &Window<'_, u32, L>,
-) -> Result<u32, Failure> {
+pub(super) fn local<L: Link>(_: &Lock<'_, '_, u32, L>, window: &Window<'_, u32, L>) -> Result<u32> {
     Ok(window.local().get(0)?)
 }
 
 /// By loads of a piece of memory that is used directly.
-pub(super) fn peer<L: Link>(
-    _: &Lock<'_, '_, u32, L>,
-    window: &Window<'_, u32, L>,
-) -> Result<u32, Failure> {
+pub(super) fn peer<L: Link>(_: &Lock<'_, '_, u32, L>, window: &Window<'_, u32, L>) -> Result<u32> {
     Ok(window.peer(ONE)?.get(0)?)
 }
 
 /// A rank that waits for the notification of one rank lets the long data of another one through,
 /// without which that notification does not come.
-pub(super) fn through<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn through<L: Link>(world: &World<'_, L>) -> Result {
     const LONG: usize = 600;
     const TWO: Rank = Rank::new(2);
     static DATA: [u32; LONG] = [7; LONG];

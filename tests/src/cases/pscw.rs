@@ -3,7 +3,7 @@
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World, epoch::Strategy};
 
 use super::world::{NO_ERROR, refused};
-use crate::{Failure, context::check};
+use crate::{Failure, Result, context::check};
 
 /// Epochs of the cases that repeat: reuse of every word is where resets go wrong.
 const EPOCHS: u64 = 3;
@@ -16,7 +16,7 @@ fn value(rank: Rank, epoch: u64) -> u64 {
 pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u64, S>(4, options)?;
@@ -48,7 +48,7 @@ pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u64, S>(9, options)?;
@@ -73,7 +73,7 @@ pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn fan_in<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let first = [Rank::new(0)];
     let targets = world.group(&first)?;
@@ -109,7 +109,7 @@ pub(super) fn fan_in<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// All ranks but `me`, in `buffer`.
-fn others(me: Rank, size: u16, buffer: &mut [Rank; 1024]) -> Result<&[Rank], Failure> {
+fn others(me: Rank, size: u16, buffer: &mut [Rank; 1024]) -> Result<&[Rank]> {
     let count = usize::from(size) - 1;
     let ranks = (0..size).map(Rank::new).filter(|rank| *rank != me);
     for (place, rank) in buffer.iter_mut().zip(ranks) {
@@ -124,7 +124,7 @@ fn others(me: Rank, size: u16, buffer: &mut [Rank; 1024]) -> Result<&[Rank], Fai
 pub(super) fn fan_out<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let first = [Rank::new(0)];
     let origins = world.group(&first)?;
@@ -151,7 +151,7 @@ pub(super) fn fan_out<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn all_to_all<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate_with::<u64, S>(usize::from(size), options)?;
     let mut buffer = [Rank::new(0); 1024];
@@ -179,7 +179,7 @@ pub(super) fn all_to_all<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn switch<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let me = world.rank();
     let first = [Rank::new(0)];
     let origins = world.group(&first)?;
@@ -202,7 +202,7 @@ pub(super) fn switch<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn early_posts<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let first = [Rank::new(0)];
     let origins = world.group(&first)?;
@@ -229,7 +229,7 @@ pub(super) fn early_posts<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn windows<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let (one, two) = (
@@ -257,7 +257,7 @@ pub(super) fn windows<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn test<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     let window = world.allocate_with::<u64, S>(9, options)?;
@@ -291,7 +291,7 @@ pub(super) fn test<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn immediate<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let [origin, one, other] = [0, 1, 2].map(Rank::new);
     let (only_origin, both) = ([origin], [one, other]);
     let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
@@ -327,7 +327,7 @@ pub(super) fn immediate<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn strangers<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let [origin, one, other] = [0, 1, 2].map(Rank::new);
     let (only_origin, both) = ([origin], [one, other]);
     let origins = world.group(&only_origin)?;
@@ -359,7 +359,7 @@ pub(super) fn strangers<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let many = super::crowd(world.size());
     let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
@@ -391,7 +391,7 @@ pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn groups<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let odd = me.get() == 0 && size > 1;
     let failed = world.allocate_with::<u64, S>(if odd { 4 } else { 40 }, options);
@@ -429,7 +429,7 @@ pub(super) fn groups<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn misuse<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let me = [world.rank()];
     let group = world.group(&me)?;
     let window = world.allocate_with::<u64, S>(2, options)?;

@@ -9,13 +9,13 @@ use flagpost_hal::{Relax, TestAndSet};
 use super::again;
 use super::timeout::{NONE, SHORT, answered, await_go, go, short, take, timed_out};
 use super::world::{NO_ERROR, refused};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// An origin that waits for a post, in its first put and in complete.
 pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (origin, target) = (Rank::new(0), Rank::new(1));
     let (only_origin, only_target) = ([origin], [target]);
     let (origins, targets) = (world.group(&only_origin)?, world.group(&only_target)?);
@@ -62,7 +62,7 @@ pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let [origin, early, late] = [0, 1, 2].map(Rank::new);
     let (only_origin, both) = ([origin], [early, late]);
     let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
@@ -106,7 +106,7 @@ pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn looks_full_ring<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let many = super::crowd(world.size());
     let (me, origin, target) = (world.rank(), Rank::new(0), Rank::new(1));
     let (only_origin, only_target) = ([origin], [target]);
@@ -136,7 +136,7 @@ pub(super) fn looks_full_ring<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (target, origin) = (Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
@@ -170,7 +170,7 @@ pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
     told_apart: bool,
-) -> Result<(), Failure> {
+) -> Result {
     let [target, early, late] = [0, 1, 2].map(Rank::new);
     let (only_target, both) = ([target], [early, late]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&both)?);
@@ -214,7 +214,7 @@ pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
     told_apart: bool,
-) -> Result<(), Failure> {
+) -> Result {
     let (target, all) = (Rank::new(0), [1, 2, 3].map(Rank::new));
     let only_target = [target];
     let (targets, origins) = (world.group(&only_target)?, world.group(&all)?);
@@ -253,7 +253,7 @@ pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
-fn check_timeout(error: Error) -> Result<(), Failure> {
+fn check_timeout(error: Error) -> Result {
     match error {
         Error::Timeout(_) => Ok(()),
         other => Err(other.into()),
@@ -265,7 +265,7 @@ fn check_timeout(error: Error) -> Result<(), Failure> {
 pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate_with::<u64, S>(usize::from(size), options)?;
     let mut buffer = [Rank::new(0); 64];
@@ -320,7 +320,7 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
     machine: &M,
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let window = world.allocate_with::<u64, S>(3, options)?;
     let [target, early, late] = [0, 1, 2].map(Rank::new);
     let (both, only_early, only_target) = ([early, late], [early], [target]);
@@ -376,7 +376,7 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
     machine: &M,
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let window = world.allocate_with::<u64, S>(3, options)?;
     let [origin, early, late] = [0, 1, 2].map(Rank::new);
     let (targets, origins) = ([early, late], [origin, late]);
@@ -434,7 +434,7 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
 pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let [origin, early, never] = [0, 1, 2].map(Rank::new);
     let (only_origin, both, only_never) = ([origin], [early, never], [never]);
     let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);

@@ -11,7 +11,7 @@ use flagpost::{
 };
 use flagpost_verbs::{Verb, begin};
 
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// Most ranks of these cases.
 pub(super) const MOST: u16 = 64;
@@ -32,8 +32,8 @@ pub(super) type Open<'e, 'w, T, L> = Access<'e, 'w, T, L, EpochSlots<'w>>;
 pub(super) fn at<'w, T: Pod, L: Link>(
     window: &Window<'w, T, L>,
     target: Rank,
-    run: impl FnOnce(&Open<'_, 'w, T, L>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    run: impl FnOnce(&Open<'_, 'w, T, L>) -> Result,
+) -> Result {
     let world = window.world();
     let (all, count) = ranks(world.size());
     let all = world.group(&all[..count])?;
@@ -55,8 +55,8 @@ pub(super) fn at<'w, T: Pod, L: Link>(
 /// An epoch in which each rank accesses the piece of the next one.
 pub(super) fn next<'w, T: Pod, L: Link>(
     window: &Window<'w, T, L>,
-    run: impl FnOnce(&Open<'_, 'w, T, L>, Rank) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    run: impl FnOnce(&Open<'_, 'w, T, L>, Rank) -> Result,
+) -> Result {
     let world = window.world();
     let (me, size) = (world.rank(), world.size());
     let (origins, targets) = ([me.prev(size)], [me.next(size)]);
@@ -67,7 +67,7 @@ pub(super) fn next<'w, T: Pod, L: Link>(
     Ok(exposure.wait()?)
 }
 
-fn same<T: PartialEq + Debug>(what: &'static str, found: T, expected: T) -> Result<(), Failure> {
+fn same<T: PartialEq + Debug>(what: &'static str, found: T, expected: T) -> Result {
     check(what, found == expected, true)
 }
 
@@ -78,7 +78,7 @@ type Sample<T> = (Operation<T>, T, T, T);
 fn sampled<L: Link, T: Element + PartialEq + Debug, const N: usize>(
     world: &World<'_, L>,
     samples: [Sample<T>; N],
-) -> Result<(), Failure> {
+) -> Result {
     let window = world.allocate::<T>(N)?;
     for call in 0..3 {
         for (index, (_, old, ..)) in samples.iter().enumerate() {
@@ -159,7 +159,7 @@ macro_rules! floats {
 }
 
 /// Every operation on every signed type.
-pub(super) fn signed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn signed<L: Link>(world: &World<'_, L>) -> Result {
     integers!(world, i8)?;
     integers!(world, i16)?;
     integers!(world, i32)?;
@@ -167,7 +167,7 @@ pub(super) fn signed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Every operation on every unsigned type.
-pub(super) fn unsigned<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn unsigned<L: Link>(world: &World<'_, L>) -> Result {
     integers!(world, u8)?;
     integers!(world, u16)?;
     integers!(world, u32)?;
@@ -175,13 +175,13 @@ pub(super) fn unsigned<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Every operation on every float.
-pub(super) fn floats<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn floats<L: Link>(world: &World<'_, L>) -> Result {
     floats!(world, f32)?;
     floats!(world, f64)
 }
 
 /// Every operation on the elements that are no numbers of Rust.
-pub(super) fn others<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn others<L: Link>(world: &World<'_, L>) -> Result {
     let [no, yes] = [false, true].map(Bool::from);
     sampled(
         world,
@@ -219,7 +219,7 @@ pub(super) fn others<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// All ranks combine with the same elements that are no numbers of Rust; and reduce them.
-pub(super) fn placed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn placed<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size, target) = (world.rank(), world.size(), Rank::new(0));
     // Each value comes from several ranks.
     let of = |rank: u16| Placed::new(f32::from(rank % 3), rank.into());
@@ -256,7 +256,7 @@ pub(super) fn placed<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 /// put instead.
 fn added<L: Link, T: Element + Number + PartialEq + Debug + From<u8>>(
     world: &World<'_, L>,
-) -> Result<(), Failure> {
+) -> Result {
     const ROUNDS: u8 = 2;
     const LEN: usize = 11;
     let (me, size) = (world.rank(), world.size());
@@ -297,7 +297,7 @@ fn added<L: Link, T: Element + Number + PartialEq + Debug + From<u8>>(
 }
 
 /// Nothing is lost, whether elements share a word, a line, or have more than one word.
-pub(super) fn concurrent<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn concurrent<L: Link>(world: &World<'_, L>) -> Result {
     added::<L, u8>(world)?;
     added::<L, i16>(world)?;
     added::<L, u32>(world)?;
@@ -308,10 +308,7 @@ pub(super) fn concurrent<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// All ranks draw numbers from a counter. Each comes once, and each rank's in ascending order: one
 /// after the other.
-fn drawn<L: Link, T: Integer + From<u8> + Into<u64>>(
-    world: &World<'_, L>,
-    fetch: bool,
-) -> Result<(), Failure> {
+fn drawn<L: Link, T: Integer + From<u8> + Into<u64>>(world: &World<'_, L>, fetch: bool) -> Result {
     const ROUNDS: u64 = 3;
     let target = Rank::new(0);
     let ranks = u64::from(world.size());
@@ -351,7 +348,7 @@ fn drawn<L: Link, T: Integer + From<u8> + Into<u64>>(
 }
 
 /// Former values are those of some order, one after the other.
-pub(super) fn history<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn history<L: Link>(world: &World<'_, L>) -> Result {
     for fetch in [false, true] {
         drawn::<L, u8>(world, fetch)?;
         drawn::<L, u32>(world, fetch)?;
@@ -361,9 +358,7 @@ pub(super) fn history<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// All ranks want to replace the same element. One does; the others find its value.
-fn elected<L: Link, T: Integer + PartialEq + From<u8> + Into<u64>>(
-    world: &World<'_, L>,
-) -> Result<(), Failure> {
+fn elected<L: Link, T: Integer + PartialEq + From<u8> + Into<u64>>(world: &World<'_, L>) -> Result {
     let (me, target) = (world.rank(), Rank::new(0));
     let window = world.allocate::<T>(3)?;
     let own = T::from(me.get() as u8 + 1);
@@ -391,7 +386,7 @@ fn elected<L: Link, T: Integer + PartialEq + From<u8> + Into<u64>>(
 }
 
 /// A comparison and its swap are one.
-pub(super) fn elects<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn elects<L: Link>(world: &World<'_, L>) -> Result {
     elected::<L, u8>(world)?;
     elected::<L, u16>(world)?;
     elected::<L, u32>(world)?;
@@ -400,7 +395,7 @@ pub(super) fn elects<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// All ranks combine with every rank's piece, in epochs of other kinds: one by one and several at a
 /// time.
-pub(super) fn epochs<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn epochs<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(3)?;
     let sum = u32::from(size) * (u32::from(size) + 1) / 2;
@@ -434,7 +429,7 @@ pub(super) fn epochs<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// What is refused changes nothing.
-pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let window = world.allocate::<u32>(4)?;
     for index in 0..4 {

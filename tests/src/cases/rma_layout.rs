@@ -9,7 +9,7 @@ use flagpost_verbs::{Verb, begin};
 
 use super::rma::{Open, next};
 use super::world::refused as refuses;
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// Elements of the windows and slices of these cases.
 const LEN: usize = 100;
@@ -109,11 +109,7 @@ impl Number for u64 {
 
 /// Layouts at the target with layouts at the origin, by each call; the target's piece starts
 /// anywhere in a line. Of all pairs a third, as `part` says.
-fn both_sides<L: Link, T: Number>(
-    world: &World<'_, L>,
-    index: usize,
-    part: usize,
-) -> Result<(), Failure> {
+fn both_sides<L: Link, T: Number>(world: &World<'_, L>, index: usize, part: usize) -> Result {
     let window = world.allocate::<T>(index + LEN)?;
     let data: [T; LEN] = core::array::from_fn(|i| T::number(i + 100));
     let initial: [T; 2 * LEN] = core::array::from_fn(T::number);
@@ -186,7 +182,7 @@ fn xor<T: Pod>(mut value: T, with: T) -> T {
 }
 
 /// Blocks that overlap, or all lie in one place, are read again and again.
-pub(super) fn overlapping<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn overlapping<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(4)?;
     window.local().copy_in(0, &[1, 2, 3, 4])?;
     let vector = |blocks, block_len, stride| Layout::Vector {
@@ -231,14 +227,14 @@ pub(super) fn overlapping<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// Bytes and half words.
-pub(super) fn narrow<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn narrow<L: Link>(world: &World<'_, L>) -> Result {
     both_sides::<L, u8>(world, 3, 0)?;
     both_sides::<L, u8>(world, 32, 1)?;
     both_sides::<L, u16>(world, 5, 2)
 }
 
 /// Words and cells.
-pub(super) fn wide<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn wide<L: Link>(world: &World<'_, L>) -> Result {
     both_sides::<L, u32>(world, 3, 0)?;
     both_sides::<L, u32>(world, 8, 1)?;
     both_sides::<L, u64>(world, 5, 2)
@@ -255,7 +251,7 @@ struct Particle {
 }
 
 /// Some fields of each record, from and to slices of those fields alone.
-pub(super) fn fields<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn fields<L: Link>(world: &World<'_, L>) -> Result {
     const RECORDS: usize = 7;
     let window = world.allocate::<Particle>(RECORDS + 1)?;
     let particle = |i: usize| Particle {
@@ -349,7 +345,7 @@ fn across<L: Link, T: Pod, U: Pod, const N: usize, const M: usize>(
     world: &World<'_, L>,
     at_target: Layout<'_>,
     at_origin: Layout<'_>,
-) -> Result<(), Failure> {
+) -> Result {
     let window = world.allocate::<T>(N + 1)?;
     let (data, mut got) = (counted::<U, M>(101), counted::<U, M>(7));
     let mut expected = counted::<T, N>(1);
@@ -376,7 +372,7 @@ fn bytes<T: Pod>(of: &[T]) -> &[u8] {
 
 /// Elements of other sizes than the window's, and some fields of records, at either side and at
 /// both.
-pub(super) fn other_elements<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn other_elements<L: Link>(world: &World<'_, L>) -> Result {
     const PARTS: [Block; 2] = [block(4, 2), block(14, 6)];
     const OTHERS: [Block; 2] = [block(0, 3), block(9, 5)];
     let vector = |blocks, block_len, stride| Layout::Vector {
@@ -398,11 +394,7 @@ pub(super) fn other_elements<L: Link>(world: &World<'_, L>) -> Result<(), Failur
 }
 
 /// Layouts that do not fit, in an epoch of a window of 4 words.
-pub(super) fn misuse<L: Link>(
-    access: &Open<'_, '_, u32, L>,
-    to: Rank,
-    overflow: Error,
-) -> Result<(), Failure> {
+pub(super) fn misuse<L: Link>(access: &Open<'_, '_, u32, L>, to: Rank, overflow: Error) -> Result {
     let data = [9_u32; 4];
     let vector = |stride| Layout::Vector {
         blocks: 2,

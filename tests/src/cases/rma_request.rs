@@ -19,10 +19,10 @@ use super::{
     timeout::{NONE, SHORT, short, take, timed_out},
     world::NO_ERROR,
 };
-use crate::{Context, Failure, MachinePlatform, context::check};
+use crate::{Context, MachinePlatform, Result, context::check};
 
 /// Tests until it is done.
-fn tested<L: Link>(world: &World<'_, L>, request: &mut Request<'_, '_, L>) -> Result<(), Failure> {
+fn tested<L: Link>(world: &World<'_, L>, request: &mut Request<'_, '_, L>) -> Result {
     while !request.test()? {
         world.link().relax();
     }
@@ -30,7 +30,7 @@ fn tested<L: Link>(world: &World<'_, L>, request: &mut Request<'_, '_, L>) -> Re
 }
 
 /// Each call begun, then waited for in each way.
-pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 20;
     let window = world.allocate::<u64>(3 * LEN)?;
     for round in 0..3 {
@@ -87,7 +87,7 @@ pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A budget of nothing: each call goes on where it stopped, and changes nothing twice.
-pub(super) fn accumulates<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn accumulates<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 9;
     let target = Rank::new(0);
     let window = world.allocate::<u64>(LEN)?;
@@ -134,7 +134,7 @@ pub(super) fn accumulates<L: Link>(world: &World<'_, L>) -> Result<(), Failure> 
 }
 
 /// Goes on until it is done.
-fn finish<L: Link>(world: &World<'_, L>, mut request: Request<'_, '_, L>) -> Result<(), Failure> {
+fn finish<L: Link>(world: &World<'_, L>, mut request: Request<'_, '_, L>) -> Result {
     while let Err(late) = request.wait_within(NONE) {
         expired(late.error)?;
         world.link().relax();
@@ -143,7 +143,7 @@ fn finish<L: Link>(world: &World<'_, L>, mut request: Request<'_, '_, L>) -> Res
     Ok(())
 }
 
-fn expired(error: Error) -> Result<(), Failure> {
+fn expired(error: Error) -> Result {
     match error {
         Error::Timeout(_) => Ok(()),
         other => Err(other.into()),
@@ -151,7 +151,7 @@ fn expired(error: Error) -> Result<(), Failure> {
 }
 
 /// A lock that is not freed: each call that combines names its owner, and goes on once it is.
-pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let world = join(context)?;
     let window = world.allocate::<u32>(20)?;
@@ -217,7 +217,7 @@ pub(super) fn go_on<T, H, M: TestAndSet + Relax>(
     held: Held<'_, M>,
     late: Result<T, Unfinished<H>>,
     finish: impl FnOnce(H) -> Result<T, Error>,
-) -> Result<T, Failure> {
+) -> Result<T> {
     drop(held);
     let Err(late) = late else {
         return Err(NO_ERROR);
@@ -227,7 +227,7 @@ pub(super) fn go_on<T, H, M: TestAndSet + Relax>(
 }
 
 /// Each operation on a cell, and all ranks at once.
-pub(super) fn cells<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn cells<L: Link>(world: &World<'_, L>) -> Result {
     let (link, me, size) = (world.link(), world.rank(), world.size());
     let key = link.allocate(64, Place::Symmetric)?;
     link.write_local(key, 0, &[0; 64])?;

@@ -11,7 +11,7 @@ use flagpost::{
 use flagpost_verbs::{Verb, begin};
 
 use super::dynamic::next_of;
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 const LEN: usize = 8;
 const DATA: [u64; 2] = [5, 6];
@@ -99,7 +99,7 @@ struct Own<'a, 'w, L: Link> {
 }
 
 impl<'w, L: Link> Own<'_, 'w, L> {
-    fn store(&self, way: Way) -> Result<(), Failure> {
+    fn store(&self, way: Way) -> Result {
         match way {
             Way::Attached | Way::AttachedBare => {
                 self.dynamic.write(self.here, &BEFORE)?;
@@ -112,7 +112,7 @@ impl<'w, L: Link> Own<'_, 'w, L> {
         }
     }
 
-    fn load(&self, way: Way) -> Result<[u64; LEN], Failure> {
+    fn load(&self, way: Way) -> Result<[u64; LEN]> {
         let mut found = [0; LEN];
         match way {
             Way::Attached | Way::AttachedBare => self.dynamic.read(self.here, &mut found)?,
@@ -122,7 +122,7 @@ impl<'w, L: Link> Own<'_, 'w, L> {
     }
 
     /// Waits for a notice that is no tag; counters and signals have been told `count` times then.
-    fn wait(&self, way: Way, kind: usize, count: u32) -> Result<(), Failure> {
+    fn wait(&self, way: Way, kind: usize, count: u32) -> Result {
         let attached = matches!(way, Way::Attached | Way::AttachedBare);
         let (word, until) = match kind {
             1 => (AnyWord::from(Counter(0)), count),
@@ -140,13 +140,7 @@ impl<'w, L: Link> Own<'_, 'w, L> {
     }
 
     /// One access to the next rank's piece, of which it is told by `notice`.
-    fn access(
-        &self,
-        way: Way,
-        verb: Verb,
-        apart: bool,
-        notice: Notice<'_, L::Word>,
-    ) -> Result<(), Failure> {
+    fn access(&self, way: Way, verb: Verb, apart: bool, notice: Notice<'_, L::Word>) -> Result {
         let (window, dynamic, there) = (self.window, self.dynamic, self.there);
         let world = window.world();
         let (me, size) = (world.rank(), world.size());
@@ -190,7 +184,7 @@ impl<'w, L: Link> Own<'_, 'w, L> {
 }
 
 /// Every verb, in two layouts, by each way; with each kind of notice.
-pub(super) fn combine<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn combine<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let prev = me.prev(size);
     let mut window = world.allocate::<u64>(LEN)?;

@@ -10,12 +10,12 @@ use super::{
     timeout::{NONE, timed_out},
     world::NO_ERROR,
 };
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
 
 /// Each comparison waits for the value that makes it true, and finds the data.
-pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let next = me.next(size);
     let mut window = world.allocate::<u32>(40)?;
@@ -51,7 +51,7 @@ pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A pipeline: data go round the ring, each rank adds its own and passes them on; the target
 /// answers that it has read.
-pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result {
     const FULL: u32 = 0;
     const EMPTY: u32 = 1;
     const ITEMS: u32 = 5;
@@ -84,7 +84,7 @@ pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Everybody adds to a signal of rank 0: nothing is lost. In a window that is not cached the data
 /// are there at once.
-pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let mut window =
         world.allocate_with::<u32, EpochSlots<'_>>(usize::from(size), Model::Unified)?;
@@ -107,7 +107,7 @@ pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Values of all bits that a word has go round the ring, so that ranks wait for each: some differ
 /// in the high half only, and one sum is carried into that.
-pub(super) fn wide<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn wide<L: Link>(world: &World<'_, L>) -> Result {
     let me = world.rank();
     let next = me.next(world.size());
     let mut window = world.allocate::<u32>(0)?;
@@ -138,7 +138,7 @@ pub(super) mod small {
     type Words<'w, L> = Window<'w, u32, L>;
 
     /// A word comes with a signal; the own word of the other line stays.
-    pub(crate) fn put<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result<(), Failure> {
+    pub(crate) fn put<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
         if world.rank() != FIRST {
             return Ok(window.put_notify(FIRST, 0, &[7], Signal(0).set(5.into()))?);
         }
@@ -151,10 +151,7 @@ pub(super) mod small {
     }
 
     /// One sets, the other adds: the sum says in which order.
-    pub(crate) fn set_and_add<L: Link>(
-        world: &World<'_, L>,
-        window: &Words<'_, L>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn set_and_add<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
         match world.rank().get() {
             0 => window.set_notify_value(Counter(0), 16.into())?,
             _ => window.notify(FIRST, Counter(0))?,
@@ -174,10 +171,10 @@ pub(super) mod small {
 
 /// Calls about own words get through, repeated with a budget of nothing, whatever way an answer
 /// has.
-pub(super) fn looks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn looks<L: Link>(world: &World<'_, L>) -> Result {
     /// More calls than locks that others hold take, or a slow wire.
     const MOST: usize = 1000;
-    fn repeated<T>(call: impl FnMut() -> Result<T, Error>) -> Result<T, Failure> {
+    fn repeated<T>(call: impl FnMut() -> Result<T, Error>) -> Result<T> {
         let mut results = core::iter::repeat_with(call).take(MOST);
         let late = |result: &Result<T, Error>| !matches!(result, Err(Error::Timeout(_)));
         Ok(results.find(late).ok_or(NO_ERROR)??)
@@ -211,7 +208,7 @@ pub(super) fn looks<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A rank without counters is no target of signals.
-pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let mut window = world.allocate::<u32>(1)?;
     window.set_num_notify(u32::from(me == FIRST))?;

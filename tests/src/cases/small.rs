@@ -15,7 +15,7 @@ use flagpost::{
 
 use flagpost_link::Refusal;
 
-use crate::{Context, Failure, Platform, Ring, context::check};
+use crate::{Context, Failure, Platform, Result, Ring, context::check};
 
 /// The notification rings: as few entries as make a full ring within two puts.
 pub(super) const RING: Ring = Ring::Pairs { entries: 2 };
@@ -24,9 +24,7 @@ pub(super) const RING: Ring = Ring::Pairs { entries: 2 };
 pub(super) const WORDS: usize = 3;
 
 /// Joins the world of a small case.
-pub(super) fn join<'c, P: Platform>(
-    context: &'c mut Context<'_, P>,
-) -> Result<World<'c, P::Link>, Failure> {
+pub(super) fn join<'c, P: Platform>(context: &'c mut Context<'_, P>) -> Result<World<'c, P::Link>> {
     join_with(context, RING)
 }
 
@@ -35,7 +33,7 @@ pub(super) fn join<'c, P: Platform>(
 pub(super) fn join_with<'c, P: Platform>(
     context: &'c mut Context<'_, P>,
     ring: Ring,
-) -> Result<World<'c, P::Link>, Failure> {
+) -> Result<World<'c, P::Link>> {
     let with = |ring| P::link(&context.machine, context.session, Some(ring));
     let link = match with(ring) {
         Err(Refusal::BadRing { entries }) => with(Ring::Shared { entries })?,
@@ -63,7 +61,7 @@ fn expose<'w, L: Link, S: Strategy<'w, L>>(
     window: &Window<'w, u32, L, S>,
     origins: &[Rank],
     epoch: u32,
-) -> Result<(), Failure> {
+) -> Result {
     window.local().set(OWN, value(world.rank(), epoch))?;
     window.post(&world.group(origins)?)?.wait()?;
     settled(world, window, origins, epoch)
@@ -75,7 +73,7 @@ fn settled<'w, L: Link, S: Strategy<'w, L>>(
     window: &Window<'w, u32, L, S>,
     origins: &[Rank],
     epoch: u32,
-) -> Result<(), Failure> {
+) -> Result {
     for (index, &origin) in origins.iter().enumerate() {
         check("put", window.local().get(index)?, value(origin, epoch))?;
     }
@@ -93,7 +91,7 @@ fn access<'w, L: Link, S: Strategy<'w, L>>(
     targets: &[Rank],
     index: usize,
     epoch: u32,
-) -> Result<(), Failure> {
+) -> Result {
     let access = window.start(&world.group(targets)?)?;
     for &target in targets {
         access.put(target, index, &[value(world.rank(), epoch)])?;
@@ -105,7 +103,7 @@ fn access<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn fan_out<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     {
         let targets = [rank(1), rank(2), rank(3)];
         let targets = targets.get(..usize::from(world.size()) - 1);
@@ -124,7 +122,7 @@ pub(super) fn fan_out<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
 pub(super) fn fan_in<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     {
         for epoch in 0..EPOCHS {
             match world.rank().get() {
@@ -140,7 +138,7 @@ pub(super) fn fan_in<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
 pub(super) fn switch<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     match world.rank().get() {
         0 => {
             access(world, window, &[rank(1)], 0, 0)?;
@@ -154,7 +152,7 @@ pub(super) fn switch<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     {
         let (me, size) = (world.rank(), world.size());
         let (next, prev) = ([me.next(size)], [me.prev(size)]);
@@ -174,7 +172,7 @@ pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
 pub(super) fn post_range<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     if world.rank() == rank(0) {
         return access(world, window, &[rank(1)], 0, 0);
     }
@@ -193,7 +191,7 @@ pub(super) fn post_range<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     {
         if world.rank() == rank(1) {
             window.local().set(0, 7)?;
@@ -212,7 +210,7 @@ pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn notify<'w, L: Link, S: Strategy<'w, L>, const PUTS: u32>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     {
         let own = world.rank();
         let tag = Tag(u32::from(own.get()));
@@ -243,7 +241,7 @@ pub(super) fn notify<'w, L: Link, S: Strategy<'w, L>, const PUTS: u32>(
 pub(super) fn ping_pong<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     {
         let (me, size) = (world.rank(), world.size());
         let peer = me.next(size);
@@ -265,7 +263,7 @@ pub(super) fn ping_pong<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn barrier<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     _: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     {
         world.barrier()?;
         Ok(world.barrier()?)
@@ -273,7 +271,7 @@ pub(super) fn barrier<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// The start of a world, and nothing else.
-pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result {
     P::go(&context.machine);
     let link = P::link(
         &context.machine,
@@ -288,8 +286,8 @@ pub(super) fn start<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fai
 fn combine<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-    run: impl FnOnce(&Access<'_, 'w, u32, L, S>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    run: impl FnOnce(&Access<'_, 'w, u32, L, S>) -> Result,
+) -> Result {
     let (me, both, target) = (world.rank(), [rank(0), rank(1)], [rank(0)]);
     let (both, target) = (world.group(&both)?, world.group(&target)?);
     window.local().set(OWN, value(me, 0))?;
@@ -310,7 +308,7 @@ fn combine<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn accumulate<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     combine(world, window, |access| {
         let own = value(world.rank(), 0);
         Ok(access.accumulate(rank(0), 0, &[own, 1], Operation::SUM)?)
@@ -327,7 +325,7 @@ pub(super) fn accumulate<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn fetch<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     combine(world, window, |access| {
         let drawn = access.fetch_and_op(rank(0), 0, 1, Operation::SUM)?;
         // Who draws 0 adds nothing: the sum tells both numbers.
@@ -344,7 +342,7 @@ pub(super) fn fetch<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn compare_swap<'w, L: Link, S: Strategy<'w, L>>(
     world: &World<'w, L>,
     window: &Window<'w, u32, L, S>,
-) -> Result<(), Failure> {
+) -> Result {
     let me = world.rank();
     let own = value(me, 0);
     let mut found = own;

@@ -26,7 +26,7 @@ use flagpost::{Link, Rank, Rma as _, Tag, Window, World};
 
 use super::join;
 use crate::arguments::{STENCIL_COLUMNS, STENCIL_ITERATIONS, STENCIL_M, STENCIL_N};
-use crate::{Args, Context, Failure, Platform, context::check};
+use crate::{Args, Context, Platform, Result, context::check};
 
 struct Grid {
     m: u32,
@@ -35,7 +35,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn from_args(args: Args<'_>, size: u16) -> Result<Self, Failure> {
+    fn from_args(args: Args<'_>, size: u16) -> Result<Self> {
         Ok(Self {
             m: args.of(&STENCIL_M, size, 4 * u32::from(size))?,
             n: args.of(&STENCIL_N, size, 12)?,
@@ -57,9 +57,9 @@ impl Grid {
 /// How a rank's left and right neighbours hand over values.
 trait Exchange {
     /// Element `index` of the own inbox, once `from` has sent it.
-    fn receive(&mut self, from: Rank, index: usize) -> Result<f64, Failure>;
+    fn receive(&mut self, from: Rank, index: usize) -> Result<f64>;
     /// Sends `value` to element `index` of `to`'s inbox.
-    fn send(&mut self, to: Rank, index: usize, value: f64) -> Result<(), Failure>;
+    fn send(&mut self, to: Rank, index: usize, value: f64) -> Result;
 }
 
 /// With notified puts: one message per value.
@@ -68,14 +68,14 @@ struct Notified<'w, L> {
 }
 
 impl<L: Link> Exchange for Notified<'_, L> {
-    fn receive(&mut self, from: Rank, index: usize) -> Result<f64, Failure> {
+    fn receive(&mut self, from: Rank, index: usize) -> Result<f64> {
         let mut request = self.inbox.expect(index..index + 1, Tag(0))?.from(from)?;
         request.start()?;
         request.wait()?;
         Ok(self.inbox.local().get(index)?)
     }
 
-    fn send(&mut self, to: Rank, index: usize, value: f64) -> Result<(), Failure> {
+    fn send(&mut self, to: Rank, index: usize, value: f64) -> Result {
         Ok(self.inbox.put_notify(to, index, &[value], Tag(0))?)
     }
 }
@@ -86,14 +86,14 @@ struct Pscw<'w, L> {
 }
 
 impl<L: Link> Exchange for Pscw<'_, L> {
-    fn receive(&mut self, from: Rank, index: usize) -> Result<f64, Failure> {
+    fn receive(&mut self, from: Rank, index: usize) -> Result<f64> {
         let origins = [from];
         let origins = self.inbox.world().group(&origins)?;
         self.inbox.post(&origins)?.wait()?;
         Ok(self.inbox.local().get(index)?)
     }
 
-    fn send(&mut self, to: Rank, index: usize, value: f64) -> Result<(), Failure> {
+    fn send(&mut self, to: Rank, index: usize, value: f64) -> Result {
         let targets = [to];
         let targets = self.inbox.world().group(&targets)?;
         let access = self.inbox.start(&targets)?;
@@ -102,7 +102,7 @@ impl<L: Link> Exchange for Pscw<'_, L> {
     }
 }
 
-pub(super) fn notified<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn notified<P: Platform>(context: &mut Context<'_, P>) -> Result {
     let args = context.args;
     let corner = {
         let world = join(context)?;
@@ -113,7 +113,7 @@ pub(super) fn notified<P: Platform>(context: &mut Context<'_, P>) -> Result<(), 
     report(context, corner)
 }
 
-pub(super) fn pscw<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn pscw<P: Platform>(context: &mut Context<'_, P>) -> Result {
     let args = context.args;
     let corner = {
         let world = join(context)?;
@@ -124,7 +124,7 @@ pub(super) fn pscw<P: Platform>(context: &mut Context<'_, P>) -> Result<(), Fail
     report(context, corner)
 }
 
-fn report<P: Platform>(context: &mut Context<'_, P>, corner: Option<f64>) -> Result<(), Failure> {
+fn report<P: Platform>(context: &mut Context<'_, P>, corner: Option<f64>) -> Result {
     if let Some(corner) = corner {
         (context.report)("corner value", corner as u64);
     }
@@ -136,7 +136,7 @@ fn sweep<L: Link>(
     grid: &Grid,
     world: &World<'_, L>,
     exchange: &mut impl Exchange,
-) -> Result<Option<f64>, Failure> {
+) -> Result<Option<f64>> {
     let (me, ranks) = (world.rank().get(), grid.ranks(world.size()));
     if me >= ranks {
         return Ok(None);

@@ -11,7 +11,7 @@ use flagpost_link::{Access as _, LocalMemory as _, Op, Place, Slot, Waiting as _
 
 use super::world::NO_ERROR;
 use super::{insist, join, join_shared, other};
-use crate::{Context, Failure, MachinePlatform, context::check};
+use crate::{Context, MachinePlatform, Result, context::check};
 
 /// A slot that no collective of the kernel uses.
 const SPARE: Slot = Slot(31);
@@ -22,12 +22,7 @@ pub(super) const SHORT: Budget = Budget::microseconds(20);
 pub(super) const NONE: Budget = Budget::microseconds(0);
 
 /// Checks a timeout: what was waited for, how many are missing, and who is named.
-pub(super) fn timed_out(
-    error: Error,
-    waiting: Waiting,
-    count: u32,
-    named: &[Rank],
-) -> Result<(), Failure> {
+pub(super) fn timed_out(error: Error, waiting: Waiting, count: u32, named: &[Rank]) -> Result {
     match error {
         Error::Timeout(timeout) if timeout.waiting == waiting => {
             let missing: Missing = timeout.missing;
@@ -84,7 +79,7 @@ pub(super) fn shortly<T>(mut call: impl FnMut(Budget) -> Result<T, Error>) -> Re
 
 /// A peer that has not started is named. It is told to go on past the link, by a word of an earlier
 /// world.
-pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let session = |number| other(context.session, number);
     let (second, third) = (session(1), session(2));
@@ -125,17 +120,11 @@ pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<
 }
 
 /// Tells `to` to go on, and waits to be told.
-pub(super) fn go<T: Pod, L: Link, S>(
-    window: &Window<'_, T, L, S>,
-    to: Rank,
-) -> Result<(), Failure> {
+pub(super) fn go<T: Pod, L: Link, S>(window: &Window<'_, T, L, S>, to: Rank) -> Result {
     Ok(window.put_notify(to, 0, &[], Tag(1))?)
 }
 
-pub(super) fn await_go<T: Pod, L: Link, S>(
-    window: &Window<'_, T, L, S>,
-    from: Rank,
-) -> Result<(), Failure> {
+pub(super) fn await_go<T: Pod, L: Link, S>(window: &Window<'_, T, L, S>, from: Rank) -> Result {
     let mut request = window.expect(0..0, Tag(1))?.from(from)?;
     request.start()?;
     request.wait()?;
@@ -143,7 +132,7 @@ pub(super) fn await_go<T: Pod, L: Link, S>(
 }
 
 /// A request that is answered in part.
-pub(super) fn request<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn request<L: Link>(world: &World<'_, L>) -> Result {
     let (here, there) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(2)?;
     match world.rank().get() {
@@ -174,7 +163,7 @@ pub(super) fn request<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A barrier that the others enter later is gone on with, not begun anew. Who is waited for in the
 /// second round is named there.
-pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u64>(1)?;
     let (me, first) = (world.rank(), Rank::new(0));
     for _ in 0..2 {
@@ -208,7 +197,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A sender whose target takes nothing from its ring.
-pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result {
     const ATTEMPTS: u64 = 1000;
     let (sender, target) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(1)?;
@@ -268,7 +257,7 @@ pub(super) fn take<M: TestAndSet + Relax>(machine: &M, of: Rank) -> Held<'_, M> 
 }
 
 /// A lock that is not freed: its owner is named.
-pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let world = join_shared(context)?;
     let window = world.allocate::<u64>(1)?;

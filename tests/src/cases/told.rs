@@ -10,7 +10,7 @@ use flagpost::{
     rma::Operation,
 };
 
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);
@@ -28,10 +28,10 @@ type Words<'w, L, S> = Window<'w, u32, L, S>;
 type All<'e, 'w, L> = Lock<'e, 'w, u32, L>;
 
 /// A part of a case: what `rank` does in a round.
-type Part<L> = fn(&Window<'_, u32, L>, Rank, u32) -> Result<(), Failure>;
+type Part<L> = fn(&Window<'_, u32, L>, Rank, u32) -> Result;
 
 /// Runs some rounds; each begins when all have ended the one before it.
-pub(super) fn rounds<L: Link>(world: &World<'_, L>, part: Part<L>) -> Result<(), Failure> {
+pub(super) fn rounds<L: Link>(world: &World<'_, L>, part: Part<L>) -> Result {
     let window = world.allocate::<u32>(WORDS)?;
     for round in 1..=ROUNDS {
         part(&window, world.rank(), round)?;
@@ -41,27 +41,22 @@ pub(super) fn rounds<L: Link>(world: &World<'_, L>, part: Part<L>) -> Result<(),
 }
 
 /// Puts `value` at `at`, in the notification.
-fn say<L: Link, S>(
-    window: &Words<'_, L, S>,
-    to: Rank,
-    at: usize,
-    value: u32,
-) -> Result<(), Failure> {
+fn say<L: Link, S>(window: &Words<'_, L, S>, to: Rank, at: usize, value: u32) -> Result {
     Ok(window.put_notify(to, at, &[value], Tag(1))?)
 }
 
 /// Tells without a word.
-fn tell<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result<(), Failure> {
+fn tell<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result {
     Ok(window.notify(to, Tag(1))?)
 }
 
 /// Tells by payload that is longer than an entry.
-fn tell_at_length<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result<(), Failure> {
+fn tell_at_length<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result {
     Ok(window.put_notify(to, 24, &[9; 24], Tag(1))?)
 }
 
 /// Waits for so many notifications.
-fn hear<L: Link, S>(window: &Words<'_, L, S>, from: Rank, count: u16) -> Result<(), Failure> {
+fn hear<L: Link, S>(window: &Words<'_, L, S>, from: Rank, count: u16) -> Result {
     let mut request = window.expect(0..WORDS, Tag(1))?.from(from)?.times(count)?;
     request.start()?;
     request.wait()?;
@@ -69,7 +64,7 @@ fn hear<L: Link, S>(window: &Words<'_, L, S>, from: Rank, count: u16) -> Result<
 }
 
 /// What is in a peer's memory; what is looked at afterwards is not older.
-fn look<L: Link>(all: &All<'_, '_, L>, at: Rank, index: usize) -> Result<u32, Failure> {
+fn look<L: Link>(all: &All<'_, '_, L>, at: Rank, index: usize) -> Result<u32> {
     let mut word = [0];
     all.get(at, index, &mut word)?;
     all.flush(at)?;
@@ -82,8 +77,8 @@ fn look<L: Link>(all: &All<'_, '_, L>, at: Rank, index: usize) -> Result<u32, Fa
 fn by_a_word<L: Link>(
     window: &Window<'_, u32, L>,
     (me, round): (Rank, u32),
-    say_so: fn(&All<'_, '_, L>, u32) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    say_so: fn(&All<'_, '_, L>, u32) -> Result,
+) -> Result {
     if me == ZERO {
         return say(window, ONE, 0, round);
     }
@@ -105,11 +100,7 @@ fn by_a_word<L: Link>(
 }
 
 /// By an atomic operation of one word.
-pub(super) fn by_fetch<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result<(), Failure> {
+pub(super) fn by_fetch<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     by_a_word(window, (me, round), |all, round| {
         all.fetch_and_op(TWO, WORD, round, Operation::REPLACE)?;
         Ok(())
@@ -117,11 +108,7 @@ pub(super) fn by_fetch<L: Link>(
 }
 
 /// By one that has no operation of the machine.
-pub(super) fn by_product<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result<(), Failure> {
+pub(super) fn by_product<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     by_a_word(window, (me, round), |all, round| {
         all.accumulate(TWO, WORD, &[round], Operation::MAX)?;
         all.flush(TWO)?;
@@ -130,11 +117,7 @@ pub(super) fn by_product<L: Link>(
 }
 
 /// By a put.
-pub(super) fn by_put<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result<(), Failure> {
+pub(super) fn by_put<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     by_a_word(window, (me, round), |all, round| {
         all.put(TWO, WORD, &[round])?;
         all.flush(TWO)?;
@@ -146,7 +129,7 @@ pub(super) fn by_put<L: Link>(
 pub(super) fn by_post<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let me = world.rank();
     let (target, origin) = ([ONE], [TWO]);
     let (targets, origins) = (world.group(&target)?, world.group(&origin)?);
@@ -174,7 +157,7 @@ pub(super) fn by_post<'w, L: Link, S: Strategy<'w, L>>(
 pub(super) fn by_complete<'w, L: Link, S: Strategy<'w, L>>(
     world: &'w World<'w, L>,
     options: S::Options,
-) -> Result<(), Failure> {
+) -> Result {
     let me = world.rank();
     let (target, origin) = ([TWO], [ONE]);
     let (targets, origins) = (world.group(&target)?, world.group(&origin)?);
@@ -201,11 +184,7 @@ pub(super) fn by_complete<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// A flush waits for the last payload.
-pub(super) fn last_flushed<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result<(), Failure> {
+pub(super) fn last_flushed<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     if me == ZERO {
         let all = window.lock_all()?;
         say(window, ONE, 0, round)?;
@@ -221,11 +200,7 @@ pub(super) fn last_flushed<L: Link>(
 
 /// Longer data come behind older payload, wherever that lies among their bytes, and though newer
 /// payload lies elsewhere.
-pub(super) fn covered<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    _: u32,
-) -> Result<(), Failure> {
+pub(super) fn covered<L: Link>(window: &Window<'_, u32, L>, me: Rank, _: u32) -> Result {
     const LEN: usize = 8;
     for at in 0..LEN {
         if me == ZERO {
@@ -247,11 +222,7 @@ pub(super) fn covered<L: Link>(
 }
 
 /// A notification, with payload or without, comes behind puts that were no notified ones.
-pub(super) fn behind_puts<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result<(), Failure> {
+pub(super) fn behind_puts<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     for step in 0..4 {
         let (len, value) = (if step < 2 { 1 } else { 16 }, 10 * round + step);
         if me == ZERO {
@@ -275,11 +246,7 @@ pub(super) fn behind_puts<L: Link>(
 }
 
 /// A producer that its target has answered finds its payload in memory, past the target's cache.
-pub(super) fn answered<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result<(), Failure> {
+pub(super) fn answered<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     if me == ZERO {
         let all = window.lock_all()?;
         say(window, ONE, 0, round)?;
@@ -295,11 +262,7 @@ pub(super) fn answered<L: Link>(
 
 /// To unlock all pieces places what is under way, to whichever rank: who is told afterwards finds
 /// it.
-pub(super) fn unlocked<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result<(), Failure> {
+pub(super) fn unlocked<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     if me == ZERO {
         let all = window.lock_all()?;
         say(window, ONE, 0, round)?;
@@ -320,11 +283,7 @@ pub(super) fn unlocked<L: Link>(
 
 /// Ranks 1 and 2 answer payload for them; rank 0, which has heard both, then tells `first` and
 /// `then`, and `then` looks at the other's memory.
-pub(super) fn both_answer<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result<(), Failure> {
+pub(super) fn both_answer<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     for (first, then) in [(None, TWO), (None, ONE), (Some(TWO), ONE), (Some(ONE), TWO)] {
         if me == ZERO {
             for peer in [ONE, TWO] {
@@ -361,7 +320,7 @@ pub(super) fn answers_wait<L: Link, const LONG: bool>(
     window: &Window<'_, u32, L>,
     me: Rank,
     round: u32,
-) -> Result<(), Failure> {
+) -> Result {
     const OFTEN: u32 = 8;
     for value in OFTEN * round..OFTEN * (round + 1) {
         if me == ZERO {
@@ -390,11 +349,7 @@ pub(super) fn answers_wait<L: Link, const LONG: bool>(
 
 /// A rank tells another by payload that is longer than an entry: who finds in its memory what it
 /// had been told before.
-pub(super) fn at_length<L: Link>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result<(), Failure> {
+pub(super) fn at_length<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     if me == ZERO {
         say(window, ONE, 0, round)?;
     } else if me == ONE {
@@ -410,7 +365,7 @@ pub(super) fn at_length<L: Link>(
 }
 
 /// A rank that ends behind its match leaves nothing behind: a flush need not wait for more of it.
-pub(super) fn ended<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn ended<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(WORDS)?;
     if world.rank() == ZERO {
         let all = window.lock_all()?;

@@ -3,10 +3,10 @@
 use flagpost::{Differs, Error, Link, Rank, Rma as _, World};
 
 use super::world::{NO_ERROR, differs, refused as refuses};
-use crate::{Failure, context::check};
+use crate::{Result, context::check};
 
 /// A new window holds zeros, for its owner and for peers.
-pub(super) fn zero<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn zero<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(19)?;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
@@ -27,7 +27,7 @@ pub(super) fn zero<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// Memory that has been used holds zeros in the window that gets it next: for its owner at once,
 /// and for a peer that reads before its owner has published anything.
-pub(super) fn zero_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn zero_again<L: Link>(world: &World<'_, L>) -> Result {
     let next = world.rank().next(world.size());
     for round in 1..=4_u32 {
         let window = world.allocate::<u32>(19)?;
@@ -53,7 +53,7 @@ pub(super) fn zero_again<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn local<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn local<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u16>(50)?;
     let local = window.local();
     for index in 0..50_u16 {
@@ -80,7 +80,7 @@ const BAD_RANGES: [(usize, usize, u64); 4] = [
 ];
 
 /// Bad input to a window is an error value, and nothing changes.
-pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u64>(8)?;
     let local = window.local();
     for (index, len, end) in BAD_RANGES {
@@ -109,7 +109,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// Ranks that ask for different windows all get an error, and can go on.
-pub(super) fn asymmetric<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn asymmetric<L: Link>(world: &World<'_, L>) -> Result {
     let first = Rank::new(0);
     let odd = world.rank() == first;
     let named = if odd { Rank::new(1) } else { first };

@@ -7,7 +7,7 @@ use flagpost_link::{
 };
 
 use super::{insist, join, join_as, other, timeout};
-use crate::{Context, Failure, MachinePlatform, Ring, context::check};
+use crate::{Context, Failure, MachinePlatform, Result, Ring, context::check};
 
 /// Stands for a call that should have failed and did not.
 pub(super) const NO_ERROR: Failure = Failure::Wrong {
@@ -26,7 +26,7 @@ pub(super) fn refused<T, E: Into<Error>>(
     what: &'static str,
     result: Result<T, E>,
     expected: Error,
-) -> Result<(), Failure> {
+) -> Result {
     match result.map_err(Into::into) {
         Err(error) if error == expected => Ok(()),
         Err(other) => Err(Failure::Library(other)),
@@ -34,7 +34,7 @@ pub(super) fn refused<T, E: Into<Error>>(
     }
 }
 
-pub(super) fn start<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn start<L: Link>(world: &World<'_, L>) -> Result {
     check("rank below size", world.rank().get() < world.size(), true)?;
     check("windows", world.limits().windows, 64_u16)?;
     check("tags of at least 9 bits", world.limits().tag >= 511, true)
@@ -42,7 +42,7 @@ pub(super) fn start<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 
 /// A second world in the same memory finds nothing of the first: no signal, no notification. It is
 /// refused, and the first one goes on, if its session is the first one's.
-pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let (machine, session) = (context.machine.clone(), context.session);
     let again = || {
         let link = P::link(&machine, session, None);
@@ -78,7 +78,7 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
 
 /// Every other rank has an image that was built otherwise: with rings of another size. No rank's
 /// world starts, and each is told which rank differs.
-pub(super) fn other_build<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn other_build<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let odd = context.machine.core().get() % 2;
     let entries = 2 << odd;
     let world = join_as(context, context.session, Some(Ring::Shared { entries })).map(drop);
@@ -92,9 +92,7 @@ pub(super) fn other_build<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
 
 /// Rank 0 has another `Config`. No rank's world starts, and each is told which rank differs: as
 /// often as it asks. Of a part's world, too, where the larger one's is the same.
-pub(super) fn other_config<P: MachinePlatform>(
-    context: &mut Context<'_, P>,
-) -> Result<(), Failure> {
+pub(super) fn other_config<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let (machine, session) = (context.machine.clone(), context.session);
     let odd = machine.core().get() == 0;
     let error = differs(Rank::new(odd.into()), Differs::Config);
@@ -130,9 +128,7 @@ fn meet<L: Link>(starting: &Starting<'_, L>, machine: &impl Relax) -> Result<(),
 
 /// A rank that has met the others in several steps finds the note of one that was faster. One that
 /// waits finds none of a call of the session before.
-pub(super) fn restarted_call<P: MachinePlatform>(
-    context: &mut Context<'_, P>,
-) -> Result<(), Failure> {
+pub(super) fn restarted_call<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     /// A rank that has timed out twice reads the note of the rank before.
     const ATTEMPTS: usize = 3;
     let (machine, session) = (context.machine.clone(), context.session);
@@ -169,7 +165,7 @@ pub(super) fn restarted_call<P: MachinePlatform>(
 /// Rank 0 is reset alone, twice: it begins the next session while its peers are in the last one,
 /// notify it, and wait for it. Nothing of that is in the next session, which they come to when they
 /// have waited in vain.
-pub(super) fn reset_alone<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn reset_alone<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let alone = Rank::new(0);
     for number in 0..3 {
         let session = match number {
@@ -206,7 +202,7 @@ pub(super) fn reset_alone<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
 
 /// Rank 0 is reset alone, and rank 1 puts into its memory in the last session and begins the next
 /// one at once. Nothing of that comes after rank 0 is up in the next session.
-pub(super) fn late_put<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn late_put<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let first = Rank::new(0);
     // Longer than a rank takes to start.
@@ -247,7 +243,7 @@ pub(super) fn late_put<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resu
 
 /// Peers that use a rank's lock and ring as soon as that rank says that it is up, before any
 /// barrier.
-pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result<(), Failure> {
+pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let link = P::link(&machine, context.session, None)?;
     let first = Rank::new(0);
@@ -301,9 +297,7 @@ pub(super) fn early_peers<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
 
 /// Worlds put their words where an earlier program, and an earlier world, have left dirty lines in
 /// their owner's cache.
-pub(super) fn dirty_restart<P: MachinePlatform>(
-    context: &mut Context<'_, P>,
-) -> Result<(), Failure> {
+pub(super) fn dirty_restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
     let machine = context.machine.clone();
     let own = Region::memory(machine.core());
     for line in 0..32 {
@@ -329,7 +323,7 @@ pub(super) fn dirty_restart<P: MachinePlatform>(
     Ok(())
 }
 
-pub(super) fn groups<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn groups<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     check("ranks", world.group(&[me])?.ranks().len() as u64, 1_u64)?;
     check("empty", world.group(&[])?.ranks().len() as u64, 0_u64)?;
@@ -341,7 +335,7 @@ pub(super) fn groups<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
 }
 
 /// A put before the barrier is in memory after it, on whatever rank.
-pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result {
     let (link, me, size) = (world.link(), world.rank(), world.size());
     let (key, bytes) = link.scratch();
     let stride = bytes / usize::from(size);
@@ -360,7 +354,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn allgather<L: Link>(world: &World<'_, L>) -> Result<(), Failure> {
+pub(super) fn allgather<L: Link>(world: &World<'_, L>) -> Result {
     let me = u32::from(world.rank().get());
     let rounds = if world.size() > 64 { 1 } else { 4 };
     for round in 0..rounds {
