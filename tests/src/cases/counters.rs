@@ -311,9 +311,20 @@ pub(super) mod small {
 
     type Words<'w, L> = Window<'w, u32, L>;
 
+    /// A window of so many words, and a counter.
+    pub(crate) fn counted<'w, L: Link>(
+        world: &'w World<'w, L>,
+        words: usize,
+    ) -> Result<Words<'w, L>> {
+        let mut window = world.allocate(words)?;
+        window.set_num_notify(1)?;
+        Ok(window)
+    }
+
     /// Others put to rank 0, into one line, and count; the own word beside them is dirty when the
     /// request starts.
-    pub(crate) fn count<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
+    pub(crate) fn count<L: Link>(window: &Words<'_, L>) -> Result {
+        let world = window.world();
         let me = world.rank();
         if me != FIRST {
             let index = usize::from(me.get() - 1) & 1;
@@ -330,7 +341,8 @@ pub(super) mod small {
     }
 
     /// Rank 0 takes what has been counted, while another counts.
-    pub(crate) fn reset<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
+    pub(crate) fn reset<L: Link>(window: &Words<'_, L>) -> Result {
+        let world = window.world();
         if world.rank() != FIRST {
             return Ok(window.notify(FIRST, Counter(0))?);
         }
@@ -346,7 +358,8 @@ pub(super) mod small {
     }
 
     /// New counters, in memory that was the former ones'.
-    pub(crate) fn set<L: Link>(world: &World<'_, L>, mut window: Words<'_, L>) -> Result {
+    pub(crate) fn set<L: Link>(mut window: Words<'_, L>) -> Result {
+        let world = window.world();
         let (me, size) = (world.rank(), world.size());
         window.set_num_notify(1 + u32::from(me.get()))?;
         window.notify(me.next(size), Counter(0))?;

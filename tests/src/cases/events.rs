@@ -429,11 +429,10 @@ pub(super) mod small {
 
     /// A word goes to rank 1 and comes back, with events.
     pub(crate) fn ping_pong<'w, L: Link>(
-        world: &World<'w, L>,
         window: &Window<'w, u32, L>,
         events: &Events<'w, L>,
     ) -> Result {
-        let event = events.event(0)?;
+        let (world, event) = (window.world(), events.event(0)?);
         let next = world.rank().next(world.size());
         if world.rank() == FIRST {
             window.put_notify(next, 0, &[5], event)?;

@@ -328,7 +328,8 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result {
 }
 
 /// An epoch of everybody, to be tried in every schedule.
-pub(super) fn small<L: Link>(world: &World<'_, L>, window: &Window<'_, u32, L>) -> Result {
+pub(super) fn small<L: Link>(window: &Window<'_, u32, L>) -> Result {
+    let world = window.world();
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = (me.next(size), me.prev(size));
     window.local().set(1, value(me, 1))?;

@@ -453,7 +453,7 @@ pub(super) fn too_many<L: Link>(world: &World<'_, L>) -> Result {
 
 /// Small cases, to be tried in every schedule.
 pub(super) mod small {
-    use flagpost::{Link, Rma as _, World};
+    use flagpost::{Link, Rma as _};
 
     use super::{FIRST, How, Words};
     use crate::{Result, context::check};
@@ -479,20 +479,16 @@ pub(super) mod small {
     }
 
     /// Rank 1 writes; the others read, and lock as `how` says.
-    pub(in crate::cases) fn looks<L: Link>(
-        world: &World<'_, L>,
-        window: &Words<'_, L>,
-        how: How,
-    ) -> Result {
-        match world.rank().get() {
+    pub(in crate::cases) fn looks<L: Link>(window: &Words<'_, L>, how: How) -> Result {
+        match window.world().rank().get() {
             1 => change(window, How::Exclusive),
             _ => look(window, how).map(drop),
         }
     }
 
     /// The piece's owner counts through its cache.
-    pub(in crate::cases) fn own<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
-        if world.rank() != FIRST {
+    pub(in crate::cases) fn own<L: Link>(window: &Words<'_, L>) -> Result {
+        if window.world().rank() != FIRST {
             return change(window, How::Exclusive);
         }
         let lock = window.lock_exclusive(FIRST)?;

@@ -45,7 +45,7 @@ mod told;
 mod window;
 mod world;
 
-use core::marker::PhantomData;
+use core::{marker::PhantomData, ops::RangeInclusive};
 
 use flagpost::{Config, Error, Link, Session, World};
 use flagpost_link::Refusal;
@@ -111,14 +111,13 @@ impl<P: MachinePlatform> Machines<P> {
 
 const fn case<P: Platform>(
     name: &'static str,
-    min_cores: u16,
-    max_cores: u16,
+    cores: RangeInclusive<u16>,
     run: fn(&mut Context<'_, P>) -> Result,
 ) -> Case<P> {
     Case {
         name,
-        min_cores,
-        max_cores,
+        min_cores: *cores.start(),
+        max_cores: *cores.end(),
         epochs: 1,
         atomics: false,
         lacks: None,
@@ -127,30 +126,32 @@ const fn case<P: Platform>(
     }
 }
 
-/// What a platform lacks, if it does not have it.
-const fn lacks(has: bool, what: &'static str) -> Option<&'static str> {
-    if has { None } else { Some(what) }
+/// `case`, if the platform has what it needs.
+const fn needs<P: Platform>(has: bool, what: &'static str, case: Case<P>) -> Case<P> {
+    let lacks = if has { None } else { Some(what) };
+    Case { lacks, ..case }
 }
 
-/// `case`, which has so many [epochs](Case::epochs).
-const fn epochs<P: Platform>(epochs: u32, case: Case<P>) -> Case<P> {
-    Case { epochs, ..case }
+/// `case`, which uses the machine's atomics.
+const fn atomics<P: MachinePlatform>(case: Case<P>) -> Case<P> {
+    let atomics = true;
+    needs(P::ATOMICS.is_some(), "atomics", Case { atomics, ..case })
+}
+
+/// `case`, in which cores ring each other's bells.
+const fn rings<P: MachinePlatform>(case: Case<P>) -> Case<P> {
+    needs(P::BELL.is_some(), "bells", case)
 }
 
 /// `case`, in which ranks find [leftovers](Case::leftovers).
 const fn leftovers<P: Platform>(case: Case<P>) -> Case<P> {
-    Case {
-        leftovers: true,
-        ..case
-    }
+    let leftovers = true;
+    Case { leftovers, ..case }
 }
 
 /// `case`, which makes a call wait for a lock of the machine.
 const fn locks<P: MachinePlatform>(case: Case<P>) -> Case<P> {
-    Case {
-        lacks: lacks(P::LOCKS, "words that are changed under locks"),
-        ..case
-    }
+    needs(P::LOCKS, "words that are changed under locks", case)
 }
 
 /// How many notifications to one rank, of which none is matched, are more than the unexpected queue

@@ -462,10 +462,8 @@ pub(super) mod small {
 
     /// Rank 0 opens a line, in which it has a dirty word, and tells the others, who add to another
     /// word of it, and tell.
-    pub(in super::super) fn accumulate<L: Link>(
-        world: &World<'_, L>,
-        window: &Window<'_, u32, L>,
-    ) -> Result {
+    pub(in super::super) fn accumulate<L: Link>(window: &Window<'_, u32, L>) -> Result {
+        let world = window.world();
         let first = Rank::new(0);
         if world.rank() != first {
             let mut opened = window.expect(0..0, Tag(2))?.from(first)?;
@@ -492,10 +490,8 @@ pub(super) mod small {
     }
 
     /// Rank 1 adds to rank 0's word, gets what it was, and tells.
-    pub(in super::super) fn fetch<L: Link>(
-        world: &World<'_, L>,
-        window: &Window<'_, u32, L>,
-    ) -> Result {
+    pub(in super::super) fn fetch<L: Link>(window: &Window<'_, u32, L>) -> Result {
+        let world = window.world();
         let first = Rank::new(0);
         if world.rank() != first {
             let former = window
@@ -512,10 +508,8 @@ pub(super) mod small {
     }
 
     /// Rank 1 gets rank 0's word and tells; rank 0 stores another, past its cache.
-    pub(in super::super) fn get<L: Link>(
-        world: &World<'_, L>,
-        window: &Window<'_, u32, L>,
-    ) -> Result {
+    pub(in super::super) fn get<L: Link>(window: &Window<'_, u32, L>) -> Result {
+        let world = window.world();
         let first = Rank::new(0);
         if world.rank() != first {
             let mut seen = [1];

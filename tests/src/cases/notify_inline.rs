@@ -115,10 +115,8 @@ pub(super) fn fenced<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
 
 /// Rank 1 sends a word inline, flushes, and puts another in its place; rank 0 must end up with
 /// that.
-pub(super) fn small_flushed<L: Link>(
-    world: &World<'_, L>,
-    window: &flagpost::Window<'_, u32, L>,
-) -> Result {
+pub(super) fn small_flushed<L: Link>(window: &flagpost::Window<'_, u32, L>) -> Result {
+    let world = window.world();
     let [first, second] = [0, 1].map(flagpost::Rank::new);
     if world.rank() == second {
         let lock = window.lock_shared(first)?;
@@ -142,10 +140,8 @@ pub(super) fn small_flushed<L: Link>(
 
 /// Rank 0, whose queue is full, waits for rank 1, which waits until what has travelled inline is in
 /// rank 0's memory.
-pub(super) fn queue_stays_full<L: Link>(
-    world: &World<'_, L>,
-    window: &flagpost::Window<'_, u32, L>,
-) -> Result {
+pub(super) fn queue_stays_full<L: Link>(window: &flagpost::Window<'_, u32, L>) -> Result {
+    let world = window.world();
     let (me, [full, other]) = (world.rank(), [0, 1].map(flagpost::Rank::new));
     let events = world.events(1)?;
     let from = |source, tag, count| {
@@ -370,10 +366,8 @@ pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result {
 }
 
 /// Rank 1 puts a word over one that travelled inline, once rank 0 has answered.
-pub(super) fn small_answered<L: Link>(
-    world: &World<'_, L>,
-    window: &flagpost::Window<'_, u32, L>,
-) -> Result {
+pub(super) fn small_answered<L: Link>(window: &flagpost::Window<'_, u32, L>) -> Result {
+    let world = window.world();
     let [first, second] = [0, 1].map(flagpost::Rank::new);
     let from = |source| {
         let mut told = window.expect(0..small::WORDS, Tag(1))?.from(source)?;

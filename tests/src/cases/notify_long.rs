@@ -161,10 +161,8 @@ pub(super) fn list<L: Link>(world: &World<'_, L>) -> Result {
 pub(super) const SMALL: usize = 16;
 
 /// Rank 1 sends a line and the word before it; rank 0 finds them.
-pub(super) fn small<L: Link>(
-    world: &World<'_, L>,
-    window: &flagpost::Window<'_, u32, L>,
-) -> Result {
+pub(super) fn small<L: Link>(window: &flagpost::Window<'_, u32, L>) -> Result {
+    let world = window.world();
     let [first, second] = [0, 1].map(flagpost::Rank::new);
     let payload = [1, 2, 3, 4, 5, 6, 7, 8, 9];
     if world.rank() == second {

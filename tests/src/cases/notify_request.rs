@@ -9,7 +9,7 @@ use super::{
     timeout::{short, timed_out},
     world::{NO_ERROR, refused},
 };
-use crate::{Failure, Result, context::check};
+use crate::{Result, context::check};
 
 /// Requests that are complete in the order in which they are asked for, one at a time and together.
 pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result {
@@ -328,7 +328,8 @@ pub(super) fn flooded<L: Link>(world: &World<'_, L>) -> Result {
 }
 
 /// Ranks but 0 put to rank 0, which waits for any of them, twice.
-pub(super) fn small_any<L: Link>(world: &World<'_, L>, window: &Window<'_, u32, L>) -> Result {
+pub(super) fn small_any<L: Link>(window: &Window<'_, u32, L>) -> Result {
+    let world = window.world();
     let first = Rank::new(0);
     let me = u32::from(world.rank().get());
     if world.rank() != first {

@@ -138,8 +138,8 @@ pub(super) mod small {
     type Words<'w, L> = Window<'w, u32, L>;
 
     /// A word comes with a signal; the own word of the other line stays.
-    pub(crate) fn put<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
-        if world.rank() != FIRST {
+    pub(crate) fn put<L: Link>(window: &Words<'_, L>) -> Result {
+        if window.world().rank() != FIRST {
             return Ok(window.put_notify(FIRST, 0, &[7], Signal(0).set(5.into()))?);
         }
         let own = window.len() - 1;
@@ -151,7 +151,8 @@ pub(super) mod small {
     }
 
     /// One sets, the other adds: the sum says in which order.
-    pub(crate) fn set_and_add<L: Link>(world: &World<'_, L>, window: &Words<'_, L>) -> Result {
+    pub(crate) fn set_and_add<L: Link>(window: &Words<'_, L>) -> Result {
+        let world = window.world();
         match world.rank().get() {
             0 => window.set_notify_value(Counter(0), 16.into())?,
             _ => window.notify(FIRST, Counter(0))?,

@@ -64,7 +64,7 @@ patterns! {
     CASE = r"^[a-z]+(?:\.[a-z_0-9]+)+$";
     /// A macro that lists cases; a case in it; a use with a prefix.
     FAMILY = r"(?ms)^macro_rules! (\w+) \{\n(.*?)^\}";
-    MEMBER = r#"concat!\("([a-z]+\.)", \$prefix, "(\w+)"\)"#;
+    MEMBER = r#"\["([a-z]+\.)" \$prefix "(\w+)""#;
     PREFIX = r#"(\w+)!\(\s*"([a-z.]*)""#;
     /// In a program: the variant of an enumeration, a field, a word in quotes.
     VARIANT = r"(?m)^ +([A-Z]\w*)(?:\(|,| \{)";

@@ -165,11 +165,11 @@ mod tests {
             ("tests/host/told.rs", "fn tells() {}\n"),
             (
                 "tests/src/cases/families.rs",
-                "macro_rules! bs {\n    () => { concat!(\"b.\", $prefix, \"x\"), concat!(\"b.\", $prefix, \"y\") }\n}\n",
+                "macro_rules! bs {\n    () => { [\"b.\" $prefix \"x\", 1] [\"b.\" $prefix \"y\", 1] }\n}\n",
             ),
             (
                 "tests/src/cases/tables/t.rs",
-                "const A: X = case(\"a.one\", 1);\nconst B: X = bs!(\"two.\", B);\nconst C: X = bs!(\"\", C);\n",
+                "const A: X = cases! { [\"a.one\", 1] };\nconst B: X = bs!(\"two.\", B);\nconst C: X = bs!(\"\", C);\n",
             ),
         ]);
         let expected = [
@@ -194,7 +194,7 @@ mod tests {
         let found = Tree::findings(&[
             (FILE, document),
             ("a/x.rs", "fn f() {}\n#[doc = heap_less]\n"),
-            ("tests/src/cases/t.rs", "const A: X = case(\"a.b\", 1);\n"),
+            ("tests/src/cases/t.rs", "const A: X = cases! { [\"a.b\", 1] };\n"),
             ("xtask/src/main.rs", "enum Commands {\n    Bench,\n}\n"),
             ("bench/a.rs", "const A: B = \"host\";\n"),
             ("examples/a.rs", ""),
