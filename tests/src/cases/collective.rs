@@ -1,9 +1,8 @@
 //! Broadcast, reductions, scans, alltoall and the like.
 
-use flagpost::{Config, Differs, Entering, Error, Link, Rank, Room, World};
+use flagpost::{Config, Differs, Error, Link, Rank, Room, World};
 
-use super::again;
-use super::timeout::{SHORT, unless_early};
+use super::handles::{SHORT, again, unless_early};
 use super::world::{NO_ERROR, differs, refused as refuses};
 use crate::{Failure, Result, context::check};
 
@@ -488,9 +487,7 @@ pub(super) fn timeouts<L: Link>(world: &World<'_, L>) -> Result {
             )?;
         }
     }
-    let entering = world.entering()?.wait_within(SHORT);
-    let entered = unless_early(entering, |_| true, Entering::wait_within);
-    entered.map_err(|late| late.error)?;
+    unless_early(world.entering()?, SHORT, |_| true).map_err(|late| late.error)?;
     let mut sums = [1_u32];
     again(world, || world.scan(&mut sums, |one, other| one + other))?;
     check("scan", sums[0], u32::from(me.get()) + 1)?;

@@ -12,7 +12,8 @@ use flagpost::{
 };
 
 use super::created::largest;
-use super::timeout::{await_go, go, shortly};
+use super::handles::shortly;
+use super::timeout::{await_go, go};
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Result, context::check};
 

@@ -8,8 +8,9 @@ use flagpost::{
 
 use flagpost_link::Word as _;
 
+use super::handles::{SHORT, short, timed_out};
 use super::{
-    timeout::{SHORT, await_go, go, short, timed_out},
+    timeout::{await_go, go},
     world::{NO_ERROR, refused},
 };
 use crate::{Result, context::check};
@@ -378,26 +379,24 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
             let mut three = window.expect_count(1..2, Counter(0), 3)?;
             three.start()?;
             await_go(&window, SECOND)?;
-            let Err(error) = three.wait_within(SHORT) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(error, Waiting::Notification, 2, &[])?;
+            timed_out(three.wait_within(SHORT), Waiting::Notification, 2, &[])?;
             let one = core::slice::from_mut(&mut three);
-            let Err(error) = short(world, || wait_any(one)) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(error, Waiting::Notification, 2, &[])?;
+            timed_out(
+                short(world, || wait_any(one)),
+                Waiting::Notification,
+                2,
+                &[],
+            )?;
             let one = core::slice::from_mut(&mut three);
-            let Err(error) = short(world, || wait_all(one)) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(error, Waiting::Notification, 2, &[])?;
+            timed_out(
+                short(world, || wait_all(one)),
+                Waiting::Notification,
+                2,
+                &[],
+            )?;
             let ge = Compare::Ge;
             let signal = || window.wait_until(1..2, Signal(0), ge, 3.into());
-            let Err(error) = short(world, signal) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(error, Waiting::Notification, 1, &[])?;
+            timed_out(short(world, signal), Waiting::Notification, 1, &[])?;
             go(&window, SECOND)?;
             check("three", three.wait()?, 3_u32)?;
             check("data", window.local().get(1)?, 9_u64)?;

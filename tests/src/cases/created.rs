@@ -13,6 +13,7 @@ use flagpost::{
 };
 use flagpost_link::{Op, Place};
 
+use super::steps::{finds, hear};
 use super::{
     notify_request::free_unmatched,
     world::{NO_ERROR, differs, refused as refuses},
@@ -76,9 +77,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
         free_unmatched(first, 2)?;
         let second = world.allocate::<u32>(8)?;
         second.put_notify(next, 5, &[round], Tag(1))?;
-        let mut any = second.expect(0..8, TagFilter::Any)?;
-        any.start()?;
-        any.wait()?;
+        hear(second.expect(0..8, TagFilter::Any)?)?;
         let mut seen = [1; 8];
         second.local().copy_out(0, &mut seen)?;
         check("put", seen[5], round)?;
@@ -103,14 +102,17 @@ pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result {
     };
     check("full", error == Error::QueueFull { capacity: 64 }, true)?;
     let (group, window) = ([me], handle.keep());
-    let closed = window.start(&world.group(&group)?).err();
-    check("no epochs", closed == Some(Error::EpochAbandoned), true)?;
-    let mut all = other
-        .expect(0..0, Tag(2))?
-        .from(me.prev(size))?
-        .times(sent)?;
-    all.start()?;
-    all.wait()?;
+    refuses(
+        "no epochs",
+        window.start(&world.group(&group)?),
+        Error::EpochAbandoned,
+    )?;
+    hear(
+        other
+            .expect(0..0, Tag(2))?
+            .from(me.prev(size))?
+            .times(sent)?,
+    )?;
     window.free()?;
     Ok(other.free()?)
 }
@@ -256,9 +258,7 @@ pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result {
         let window = world.create::<u32>(&memory, 0..bytes, 4)?;
         window.put_notify(next, matched, &[100 + round], Tag(1))?;
         world.barrier()?; // it has arrived
-        let mut request = window.expect(0..2, Tag(1))?;
-        request.start()?;
-        request.wait()?;
+        hear(window.expect(0..2, Tag(1))?)?;
         check("put", window.local().get(matched)?, 100 + round)?;
         check("beside", window.local().get(0)?, round)?;
         window.local().set(own, 200 + round)?; // dirty when the window is freed
@@ -396,14 +396,12 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result {
     refuses("beyond", window.local().set(25, 1), beyond)?;
     let mut pending = window.expect(0..1, Tag(1))?;
     pending.start()?;
-    let Err(Unfinished { error, .. }) = window.freeing().wait_within(Budget::UNLIMITED) else {
-        return Err(NO_ERROR);
-    };
-    check("request is started", error == Error::Exposed, true)?;
-    let Err(Unfinished { error, .. }) = memory.release() else {
-        return Err(NO_ERROR);
-    };
-    check("in a window", error == Error::MemoryInUse, true)?;
+    refuses(
+        "request is started",
+        window.freeing().wait_within(Budget::UNLIMITED),
+        Error::Exposed,
+    )?;
+    refuses("in a window", memory.release(), Error::MemoryInUse)?;
     Ok(())
 }
 
@@ -552,9 +550,13 @@ pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
                 (Ok(()), _) => return Err(NO_ERROR),
             }
             let access = window.start([next])?;
-            let mut seen = [0];
-            access.get(next, 9, &mut seen)?;
-            check("a store of the next", seen[0], from(next) + round)?;
+            finds(
+                "a store of the next",
+                &access,
+                next,
+                9,
+                [from(next) + round],
+            )?;
             access.put(next, 11, &[from(me) + round])?;
             access.complete()?;
             exposure.wait()?;

@@ -6,10 +6,9 @@ use flagpost::{
     Memory, Rank, Rma as _, Tag, Unfinished, Validation, World,
 };
 
+use super::handles::{NONE, again};
 use super::{
-    again,
     small::RING,
-    timeout::NONE,
     world::{NO_ERROR, differs, refused as refuses},
 };
 use crate::{Context, Platform, Result, context::check};

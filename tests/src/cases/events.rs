@@ -5,14 +5,13 @@ use core::ops::Range;
 use flagpost::{
     Compare, Counter, Differs, EpochSlots, Error, Event, Events, Link, Model, Rank, Rma as _,
     Waiting, Window, World,
-    notify::events::{EventPost, Syncing},
-    rma::Request,
 };
 
+use super::handles::{SHORT, at_lock, is_late, short, timed_out, unless_early};
+use super::world::fails;
 use super::{
     join,
-    rma_request::go_on,
-    timeout::{SHORT, await_go, go, short, take, timed_out, unless_early},
+    timeout::{await_go, go, take},
     world::{NO_ERROR, refused},
 };
 use crate::{Context, MachinePlatform, Result, context::check};
@@ -178,8 +177,7 @@ pub(super) fn meets<L: Link>(world: &World<'_, L>) -> Result {
             1 | 2 => events.sync([next])?,
             _ if round == 2 => {
                 let syncing = events.syncing([next, prev])?;
-                let met = unless_early(syncing.wait_within(SHORT), |_| true, Syncing::wait_within);
-                met.map_err(|late| late.error)?;
+                unless_early(syncing, SHORT, |_| true).map_err(|late| late.error)?;
             }
             _ => events.sync(&[next, prev][..])?,
         }
@@ -263,14 +261,15 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result {
     }
     if size > 1 {
         let asked = 3 + u32::from(me == last);
-        match world.events(asked) {
-            Err(Error::Asymmetric {
-                differs: Differs::Length,
-                ..
-            }) => {}
-            Err(other) => return Err(other.into()),
-            Ok(_) => return Err(NO_ERROR),
-        }
+        fails(world.events(asked), |error| {
+            matches!(
+                error,
+                Error::Asymmetric {
+                    differs: Differs::Length,
+                    ..
+                }
+            )
+        })?;
     }
     for round in 0..12 {
         let events = world.events(5)?;
@@ -303,24 +302,20 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
                 |until: u32| window.expect_word(1..2, events.event(0)?, Compare::Ge, until.into());
             await_go(&window, SECOND)?;
             for _ in 0..2 {
-                let Err(error) = short(world, || events.wait(0, 3)) else {
-                    return Err(NO_ERROR);
-                };
-                timed_out(error, Waiting::Notification, 2, &[])?;
+                timed_out(
+                    short(world, || events.wait(0, 3)),
+                    Waiting::Notification,
+                    2,
+                    &[],
+                )?;
                 let mut four = request(4)?;
                 four.start()?;
-                let Err(error) = short(world, || four.wait()) else {
-                    return Err(NO_ERROR);
-                };
-                timed_out(error, Waiting::Notification, 3, &[])?;
+                timed_out(short(world, || four.wait()), Waiting::Notification, 3, &[])?;
                 four.cancel()?;
             }
             let mut three = request(3)?;
             three.start()?;
-            let Err(error) = three.wait_within(SHORT) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(error, Waiting::Notification, 2, &[])?;
+            timed_out(three.wait_within(SHORT), Waiting::Notification, 2, &[])?;
             check("still there", events.query(0)?, 1_u32)?;
             go(&window, SECOND)?;
             three.wait()?;
@@ -341,19 +336,9 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
         _ => {}
     }
     // Rank 0 has to wait for the others: it can try again.
-    let mut freeing = events.freeing();
+    let freeing = events.freeing();
     if world.rank() == FIRST {
-        loop {
-            match freeing.wait_within(SHORT) {
-                Ok(()) => return Ok(()),
-                Err(late) => {
-                    let Error::Timeout(_) = late.error else {
-                        return Err(late.error.into());
-                    };
-                    freeing = late.handle;
-                }
-            }
-        }
+        return Ok(unless_early(freeing, SHORT, |_| true)?);
     }
     Ok(freeing.wait()?)
 }
@@ -367,32 +352,20 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
     let events = world.events(1)?;
     if world.rank() == FIRST {
         let held = take(&machine, SECOND);
-        let late = events.posting(SECOND, 0)?.wait_within(SHORT);
-        go_on(held, late, EventPost::wait)?;
+        at_lock(held, events.posting(SECOND, 0)?)?;
         let held = take(&machine, SECOND);
-        let late = window
-            .to(SECOND, 0)
-            .notify(events.event(0)?)
-            .put(&[7])?
-            .wait_within(SHORT);
-        go_on(held, late, Request::wait)?;
+        let target = window.to(SECOND, 0).notify(events.event(0)?);
+        at_lock(held, target.put(&[7])?)?;
         let held = take(&machine, SECOND);
-        let late = window
-            .to(SECOND, 0)
-            .notify(Counter(0))
-            .put(&[])?
-            .wait_within(SHORT);
-        go_on(held, late, Request::wait)?;
+        at_lock(held, window.to(SECOND, 0).notify(Counter(0)).put(&[])?)?;
         // The own lock: the same call again goes on.
         let held = take(&machine, FIRST);
-        let Err(late) = short(&world, || window.set_notify_value(Counter(0), 5.into())) else {
-            return Err(NO_ERROR);
-        };
-        timed_out(late, Waiting::Lock, 1, &[FIRST])?;
-        let Err(late) = short(&world, || window.reset_notify_value(Counter(0))) else {
-            return Err(NO_ERROR);
-        };
-        timed_out(late, Waiting::Lock, 1, &[FIRST])?;
+        is_late(&world, Waiting::Lock, FIRST, || {
+            window.set_notify_value(Counter(0), 5.into())
+        })?;
+        is_late(&world, Waiting::Lock, FIRST, || {
+            window.reset_notify_value(Counter(0))
+        })?;
         check("nothing was done", window.notify_value(Counter(0))?, 0_u32)?;
         drop(held);
         window.set_notify_value(Counter(0), 5.into())?;

@@ -1,9 +1,10 @@
 //! Fences: epochs of all ranks.
 
-use flagpost::epoch::{Assert, Ending, Fencing};
+use flagpost::epoch::Assert;
 use flagpost::{EpochSlots, Error, Link, Model, Rma as _, Tag, Waiting, Window, World};
 
-use super::timeout::{SHORT, answered};
+use super::handles::times_out;
+use super::steps::{finds, hear};
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Result, context::check};
 
@@ -28,9 +29,7 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
             // In turn: the next epoch's puts may come while this one's are looked at.
             let place = 3 + turn as usize;
             epoch.put(next, place, &[value(me, now)])?;
-            let mut seen = [0];
-            epoch.get(next, 1, &mut seen)?;
-            check("peer's store", seen[0], value(next, round))?;
+            finds("peer's store", &epoch, next, 1, [value(next, round)])?;
             refuses("own store", local.set(1, 0), Error::Exposed)?;
             epoch = epoch.fence(NONE)?;
             check("put", local.get(place)?, value(prev, now))?;
@@ -186,9 +185,7 @@ pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result {
             // Nothing was stored since, which says nothing of what was stored before.
             epoch = epoch.fence(Assert::NO_STORE)?;
             for place in [0, FAR] {
-                let mut seen = [0];
-                epoch.get(next, place, &mut seen)?;
-                check("peer's store", seen[0], value(next, last))?;
+                finds("peer's store", &epoch, next, place, [value(next, last)])?;
             }
             kept(last)?;
         }
@@ -197,9 +194,7 @@ pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result {
         epoch.end()?;
         kept(last)?;
         let epoch = window.fence(Assert::NO_STORE)?;
-        let mut seen = [0];
-        epoch.get(next, FAR, &mut seen)?;
-        check("peer's store", seen[0], value(next, last))?;
+        finds("peer's store", &epoch, next, FAR, [value(next, last)])?;
         epoch.end()?;
     }
     Ok(())
@@ -217,9 +212,7 @@ pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result {
         epoch.put(next, 0, &[value(me, round)])?;
         epoch = epoch.fence(NONE)?;
         check("put", local.get(0)?, value(prev, round))?;
-        let mut seen = [0];
-        epoch.get(next, 1, &mut seen)?;
-        check("peer's store", seen[0], value(next, round))?;
+        finds("peer's store", &epoch, next, 1, [value(next, round)])?;
         epoch = epoch.fence(NONE)?;
     }
     Ok(epoch.end()?)
@@ -249,10 +242,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     let epoch = window.fence(NONE)?;
     opens(Error::EpochOpen)?;
     refuses("start", window.start(&group).map(drop), Error::EpochOpen)?;
-    let Err(locking) = window.lock_shared(me) else {
-        return Err(NO_ERROR);
-    };
-    check("lock", locking == Error::EpochOpen, true)?;
+    refuses("lock", window.lock_shared(me), Error::EpochOpen)?;
     let unknown = Error::NoSuchRank { rank: nobody, size };
     refuses("nobody", epoch.put(nobody, 0, &[1]), unknown)?;
     let end = Error::OutOfRange { end: 3, len: 2 };
@@ -260,10 +250,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     epoch.end()?;
     let broken = world.allocate::<u32>(1)?;
     drop(broken.fence(NONE)?);
-    let Err(late) = broken.fence(NONE) else {
-        return Err(NO_ERROR);
-    };
-    check("abandoned", late == Error::EpochAbandoned, true)
+    refuses("abandoned", broken.fence(NONE), Error::EpochAbandoned)
 }
 
 /// Rank 0 comes early to each of three fences.
@@ -271,20 +258,10 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let (first, last) = (flagpost::Rank::new(0), flagpost::Rank::new(size - 1));
     let window = world.allocate::<u32>(2)?;
-    let late = |error: Error| -> Result {
-        match error {
-            Error::Timeout(timeout) if timeout.waiting == Waiting::Collective => {
-                check("named", timeout.missing.ranks().eq([last]), true)?;
-                Ok(window.put_notify(last, 0, &[], Tag(1))?)
-            }
-            other => Err(other.into()),
-        }
-    };
+    let tell = || window.put_notify(last, 0, &[], Tag(1));
     let on_time = || -> Result {
         if me == last {
-            let mut told = window.expect(0..0, Tag(1))?.from(first)?;
-            told.start()?;
-            told.wait()?;
+            hear(window.expect(0..0, Tag(1))?.from(first)?)?;
         }
         Ok(())
     };
@@ -292,27 +269,17 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result {
     window.local().set(1, value(me, 0))?;
     let early = me == first;
     if early {
-        let Err(stopped) = answered(
-            window.fencing(NONE).wait_within(SHORT),
-            Fencing::wait_within,
-        ) else {
-            return Err(NO_ERROR);
-        };
-        late(stopped.error)?;
+        let stopped = times_out(window.fencing(NONE), Waiting::Collective, 1, &[last])?;
+        tell()?;
         refuses("own store", window.local().set(1, 0), Error::Exposed)?;
-        let epoch = stopped.handle.wait()?;
+        let epoch = stopped.wait()?;
         epoch.put(next, 0, &[1])?;
-        let Err(stopped) = answered(epoch.fencing(NONE).wait_within(SHORT), Fencing::wait_within)
-        else {
-            return Err(NO_ERROR);
-        };
-        late(stopped.error)?;
-        let epoch = stopped.handle.wait()?;
-        let Err(stopped) = answered(epoch.ending().wait_within(SHORT), Ending::wait_within) else {
-            return Err(NO_ERROR);
-        };
-        late(stopped.error)?;
-        stopped.handle.wait()?;
+        let stopped = times_out(epoch.fencing(NONE), Waiting::Collective, 1, &[last])?;
+        tell()?;
+        let epoch = stopped.wait()?;
+        let stopped = times_out(epoch.ending(), Waiting::Collective, 1, &[last])?;
+        tell()?;
+        stopped.wait()?;
     } else {
         on_time()?;
         let epoch = window.fence(NONE)?;
@@ -334,9 +301,7 @@ pub(super) fn small<L: Link>(window: &Window<'_, u32, L>) -> Result {
     let (next, prev) = (me.next(size), me.prev(size));
     window.local().set(1, value(me, 1))?;
     let epoch = window.fence(Assert::NO_PRECEDE)?;
-    let mut seen = [0];
-    epoch.get(next, 1, &mut seen)?;
-    check("peer's store", seen[0], value(next, 1))?;
+    finds("peer's store", &epoch, next, 1, [value(next, 1)])?;
     epoch.put(next, 0, &[value(me, 2)])?;
     epoch.end()?;
     check("put", window.local().get(0)?, value(prev, 2))

@@ -1,56 +1,49 @@
 //! Budgets that run out while a lock is waited for: it can go on, be cancelled, or be dropped, and
 //! nobody hangs.
 
-use flagpost::{Budget, Error, Link, Rank, Rma as _, Waiting, World, epoch::Locked};
+use flagpost::{Budget, Error, Link, Rank, Rma as _, Waiting, World, epoch::Locking};
 
+use super::handles::{SHORT, unless_early};
 use super::lock::How;
-use super::timeout::{SHORT, await_go, go, unless_early};
-use super::world::NO_ERROR;
+use super::steps::finds;
+use super::timeout::{await_go, go};
+use super::world::{NO_ERROR, refused};
 use crate::{Result, context::check};
+
+type Waits<'e, 'w, L> = Locking<'e, 'w, u32, L>;
 
 const FIRST: Rank = Rank::new(0);
 const SECOND: Rank = Rank::new(1);
 const THIRD: Rank = Rank::new(2);
 
-/// The handle of a lock that was waited for too long, which rank `holder` has exclusively.
-fn late_of<'e, 'w, L: Link>(
-    locked: Locked<'e, 'w, u32, L>,
-    holder: Rank,
-) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>> {
-    late_for(locked, Waiting::Holder, Some(holder))
+/// The handle of a lock that is waited for too long, which rank `holder` has exclusively.
+fn late_of<'e, 'w, L: Link>(lock: Waits<'e, 'w, L>, holder: Rank) -> Result<Waits<'e, 'w, L>> {
+    late_for(lock, SHORT, Waiting::Holder, Some(holder))
 }
 
 /// As [`late_of`], which others share: whose piece it is is named as `named`.
-fn late<'e, 'w, L: Link>(
-    locked: Locked<'e, 'w, u32, L>,
-    named: Option<Rank>,
-) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>> {
-    late_for(locked, Waiting::Unlock, named)
+fn late<'e, 'w, L: Link>(lock: Waits<'e, 'w, L>, named: Option<Rank>) -> Result<Waits<'e, 'w, L>> {
+    late_for(lock, SHORT, Waiting::Unlock, named)
 }
 
 /// As [`late`], of one that stands in the queue behind rank `before`.
-fn late_behind<'e, 'w, L: Link>(
-    locked: Locked<'e, 'w, u32, L>,
-    before: Rank,
-) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>> {
-    late_for(locked, Waiting::Queue, Some(before))
+fn late_behind<'e, 'w, L: Link>(lock: Waits<'e, 'w, L>, before: Rank) -> Result<Waits<'e, 'w, L>> {
+    late_for(lock, SHORT, Waiting::Queue, Some(before))
 }
 
 fn late_for<'e, 'w, L: Link>(
-    locked: Locked<'e, 'w, u32, L>,
+    lock: Waits<'e, 'w, L>,
+    budget: Budget,
     waiting: Waiting,
     named: Option<Rank>,
-) -> Result<flagpost::epoch::Locking<'e, 'w, u32, L>> {
+) -> Result<Waits<'e, 'w, L>> {
     // The owner is named until its words have told which rank has the lock, or is before this one:
     // where accesses take effect at once, within the first budget.
     let is_early = |late| {
         late == Waiting::Answer
             || !L::DIRECT && waiting != Waiting::Unlock && late == Waiting::Unlock
     };
-    let go_on = flagpost::epoch::Locking::wait_within;
-    let Err(late) = unless_early(locked, is_early, go_on) else {
-        return Err(NO_ERROR);
-    };
+    let late = unless_early(lock, budget, is_early).err().ok_or(NO_ERROR)?;
     match late.error {
         Error::Timeout(timeout) if timeout.waiting == waiting => {
             check("named", timeout.missing.ranks().eq(named), true)?;
@@ -78,18 +71,13 @@ pub(super) fn locked<L: Link>(world: &World<'_, L>) -> Result {
             go(&window, SECOND)?;
         } else if me == SECOND {
             await_go(&window, FIRST)?;
-            late_of(how.locking(&window, SECOND)?.wait_within(SHORT), FIRST)?.cancel()?;
-            drop(late_of(
-                how.locking(&window, SECOND)?.wait_within(SHORT),
-                FIRST,
-            )?);
-            let waiting = late_of(how.locking(&window, SECOND)?.wait_within(SHORT), FIRST)?;
-            let waiting = late_of(waiting.wait_within(SHORT), FIRST)?;
+            late_of(how.locking(&window, SECOND)?, FIRST)?.cancel()?;
+            drop(late_of(how.locking(&window, SECOND)?, FIRST)?);
+            let waiting = late_of(how.locking(&window, SECOND)?, FIRST)?;
+            let waiting = late_of(waiting, FIRST)?;
             go(&window, FIRST)?;
             let lock = waiting.wait()?;
-            let mut word = [0];
-            lock.get(SECOND, 1, &mut word)?;
-            check("what was put", word[0], 3_u32)?;
+            finds("what was put", &lock, SECOND, 1, [3])?;
             lock.unlock()?;
             go(&window, FIRST)?;
             await_go(&window, FIRST)?;
@@ -121,17 +109,15 @@ pub(super) fn locked_all<L: Link>(world: &World<'_, L>) -> Result {
             go(&window, SECOND)?;
         } else if me == SECOND {
             await_go(&window, FIRST)?;
-            late(wants.locking(&window, FIRST)?.wait_within(SHORT), named)?.cancel()?;
-            drop(late(
-                wants.locking(&window, FIRST)?.wait_within(SHORT),
-                named,
-            )?);
-            let waiting = late(wants.locking(&window, FIRST)?.wait_within(SHORT), named)?;
+            late(wants.locking(&window, FIRST)?, named)?.cancel()?;
+            drop(late(wants.locking(&window, FIRST)?, named)?);
+            let waiting = late(wants.locking(&window, FIRST)?, named)?;
             // One at a time.
-            let Err(second) = window.lock_shared(SECOND) else {
-                return Err(NO_ERROR);
-            };
-            check("waits already", second == Error::EpochOpen, true)?;
+            refused(
+                "waits already",
+                window.lock_shared(SECOND),
+                Error::EpochOpen,
+            )?;
             go(&window, FIRST)?;
             waiting.wait()?.unlock()?;
             go(&window, FIRST)?;
@@ -154,14 +140,19 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result {
     ];
     for (round, (reads, writes)) in (1..).zip(pairs) {
         let named = (reads == How::Shared).then_some(FIRST);
-        let short = |how: How, named| late(how.locking(&window, FIRST)?.wait_within(SHORT), named);
+        let short = |how: How, named| late(how.locking(&window, FIRST)?, named);
         // Over a network the word that keeps readers out takes a while to come.
         let keeps_out = || {
             let waiting = short(writes, Some(FIRST))?;
             if L::DIRECT {
                 return Ok(waiting);
             }
-            late(waiting.wait_within(Budget::microseconds(3000)), Some(FIRST))
+            late_for(
+                waiting,
+                Budget::microseconds(3000),
+                Waiting::Unlock,
+                Some(FIRST),
+            )
         };
         match world.rank().get() {
             0 => {
@@ -187,7 +178,7 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result {
             2 => {
                 await_go(&window, SECOND)?;
                 let waiting = short(reads, named)?;
-                let again = late(waiting.wait_within(SHORT), named)?;
+                let again = late(waiting, named)?;
                 go(&window, SECOND)?;
                 await_go(&window, SECOND)?;
                 again.wait()?.unlock()?;
@@ -205,10 +196,8 @@ pub(super) fn turn<L: Link>(world: &World<'_, L>) -> Result {
                 let waiting = short(reads, named)?;
                 go(&window, FIRST)?;
                 let lock = waiting.wait()?;
-                let mut word = [0];
-                lock.get(FIRST, 1, &mut word)?;
+                finds("what the writer put", &lock, FIRST, 1, [round])?;
                 lock.unlock()?;
-                check("what the writer put", word[0], round)?;
             }
             _ => {}
         }
@@ -239,26 +228,20 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result {
                 await_go(&window, SECOND)?;
                 await_go(&window, THIRD)?;
                 let lock = window.lock_queued(FIRST)?;
-                let mut word = [0];
-                lock.get(FIRST, 0, &mut word)?;
+                finds("increments", &lock, FIRST, 0, [3 * round])?;
                 lock.unlock()?;
-                check("increments", word[0], 3 * round)?;
                 go(&window, SECOND)?;
                 go(&window, THIRD)?;
             }
             1 => {
                 await_go(&window, FIRST)?;
-                let waiting = late_behind(window.locking_queued(FIRST)?.wait_within(SHORT), FIRST)?;
-                let waiting = late_behind(waiting.wait_within(SHORT), FIRST)?;
+                let waiting = late_behind(window.locking_queued(FIRST)?, FIRST)?;
+                let waiting = late_behind(waiting, FIRST)?;
                 go(&window, THIRD)?;
                 await_go(&window, FIRST)?;
                 waiting.cancel()?;
                 // Its turn was not passed over yet.
-                late(
-                    window.locking_queued(FIRST)?.wait_within(SHORT),
-                    Some(FIRST),
-                )?
-                .cancel()?;
+                late(window.locking_queued(FIRST)?, Some(FIRST))?.cancel()?;
                 go(&window, FIRST)?;
                 increment(window.lock_queued(FIRST)?)?;
                 go(&window, FIRST)?;
@@ -266,8 +249,7 @@ pub(super) fn queue<L: Link>(world: &World<'_, L>) -> Result {
             }
             2 => {
                 await_go(&window, SECOND)?;
-                let waiting =
-                    late_behind(window.locking_queued(FIRST)?.wait_within(SHORT), SECOND)?;
+                let waiting = late_behind(window.locking_queued(FIRST)?, SECOND)?;
                 go(&window, FIRST)?;
                 increment(waiting.wait()?)?;
                 go(&window, FIRST)?;
@@ -292,13 +274,11 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result {
         }
         1 => {
             await_go(&window, FIRST)?;
-            let waiting = late_of(window.locking_exclusive(SECOND)?.wait_within(SHORT), FIRST)?;
+            let waiting = late_of(window.locking_exclusive(SECOND)?, FIRST)?;
             go(&window, FIRST)?;
             let lock = waiting.wait()?;
-            let mut word = [0];
-            lock.get(SECOND, 0, &mut word)?;
+            finds("what was put", &lock, SECOND, 0, [4])?;
             lock.unlock()?;
-            check("what was put", word[0], 4_u32)?;
         }
         _ => {}
     }

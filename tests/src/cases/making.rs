@@ -10,9 +10,10 @@ use flagpost::{
     Unfinished, Window, World,
 };
 
+use super::handles::NONE;
+use super::steps::finds;
 use super::{
     created::largest,
-    timeout::NONE,
     world::{self, refused as refuses},
 };
 use crate::{Result, context::check};
@@ -166,9 +167,7 @@ fn used_at_once<L: Link>(window: Window<'_, u32, L>, round: u32) -> Result {
     all.unlock()?;
     world.barrier()?;
     let own = window.lock_shared(me)?;
-    let mut found = [0; 4];
-    own.get(me, 0, &mut found)?;
+    finds("what was put", &own, me, 0, [0, round, 0, 0])?;
     own.unlock()?;
-    check("what was put", found == [0, round, 0, 0], true)?;
     Ok(window.free()?)
 }

@@ -5,11 +5,11 @@
     reason = "what is made goes back to its user, without a heap"
 )]
 
-use flagpost::epoch::pscw::Posting;
 use flagpost::{Differs, Error, Link, MatchingList, Rank, Rma as _, Waiting, World};
 
-use super::timeout::{SHORT, answered, await_go, go, short, timed_out};
-use super::world::{NO_ERROR, differs as different, refused};
+use super::handles::{is_late, times_out};
+use super::timeout::{await_go, go};
+use super::world::{differs as different, refused};
 use crate::{Result, context::check};
 
 /// Lists of no entry, of too many, and not the same on all ranks. What failed has taken nothing.
@@ -76,10 +76,7 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result {
             }
             let targets = [late];
             let access = window.start(&world.group(&targets)?)?;
-            let Err(closed) = short(world, || access.put(late, 0, &[6])) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(closed, Waiting::Post, 1, &[late])?;
+            is_late(world, Waiting::Post, late, || access.put(late, 0, &[6]))?;
             go(&window, late)?;
             access.put(late, 0, &[6])?;
             Ok(access.complete()?)
@@ -92,22 +89,12 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result {
         }
         2 => {
             await_go(&window, early)?;
-            let mut posting = answered(
-                window.posting(&origins)?.wait_within(SHORT),
-                Posting::wait_within,
-            );
-            for _ in 0..2 {
-                let Err(full) = posting else {
-                    return Err(NO_ERROR);
-                };
-                timed_out(full.error, Waiting::ListSpace, 1, &[origin])?;
-                posting = answered(full.handle.wait_within(SHORT), Posting::wait_within);
+            let mut posting = window.posting(&origins)?;
+            for _ in 0..3 {
+                posting = times_out(posting, Waiting::ListSpace, 1, &[origin])?;
             }
-            let Err(full) = posting else {
-                return Err(NO_ERROR);
-            };
             go(&window, origin)?;
-            full.handle.wait()?.wait()?;
+            posting.wait()?.wait()?;
             check("put", window.local().get(0)?, 5_u64)?;
             await_go(&window, origin)?;
             window.post(&origins)?.wait()?;

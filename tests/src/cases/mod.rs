@@ -16,6 +16,7 @@ mod dynamic;
 mod events;
 mod fence;
 mod hal;
+mod handles;
 mod link;
 mod lock;
 mod lock_timeout;
@@ -39,6 +40,7 @@ mod rma_target;
 mod signals;
 mod small;
 mod stencil;
+mod steps;
 mod tables;
 mod timeout;
 mod told;
@@ -47,7 +49,7 @@ mod world;
 
 use core::{marker::PhantomData, ops::RangeInclusive};
 
-use flagpost::{Config, Error, Link, Session, World};
+use flagpost::{Config, Link, Session, World};
 use flagpost_link::Refusal;
 
 use crate::{Case, Context, MachinePlatform, Platform, Result, Ring};
@@ -166,19 +168,6 @@ fn insist<L: Link, T>(link: &L, mut operation: impl FnMut() -> Result<T, Refusal
     loop {
         match operation() {
             Err(refusal) if refusal.is_transient() => link.relax(),
-            other => return Ok(other?),
-        }
-    }
-}
-
-/// Repeats `call` with a budget of nothing, while it times out.
-fn again<L: Link, T>(
-    world: &World<'_, L>,
-    mut call: impl FnMut() -> Result<T, Error>,
-) -> Result<T> {
-    loop {
-        match world.within(timeout::NONE, &mut call) {
-            Err(Error::Timeout(_)) => world.link().relax(),
             other => return Ok(other?),
         }
     }

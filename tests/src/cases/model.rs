@@ -2,6 +2,7 @@
 
 use flagpost::{Differs, EpochSlots, Error, Link, Model, Rma as _, Tag, World};
 
+use super::steps::hear;
 use super::world::{differs, refused as refuses};
 use crate::{Result, context::check};
 
@@ -66,9 +67,7 @@ pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result {
         access.put(next, 3, &[from(me)])?;
         window.put_notify(next, 0, &[], Tag(1))?;
         // Who hears of the put sees it: no epoch need end for it.
-        let mut told = window.expect(0..0, Tag(1))?.from(prev)?;
-        told.start()?;
-        told.wait()?;
+        hear(window.expect(0..0, Tag(1))?.from(prev)?)?;
         check("put, before the end", local.get(3)?, from(prev))?;
         local.set(5, from(me))?;
         access.complete()?;

@@ -2,6 +2,7 @@
 
 use flagpost::{Error, Link, Rank, Request, Rma as _, Tag, TagFilter, World};
 
+use super::steps::hear;
 use super::world::{NO_ERROR, refused};
 use crate::{Result, context::check};
 
@@ -73,9 +74,7 @@ pub(super) fn tags<L: Link>(world: &World<'_, L>) -> Result {
         window.put_notify(me.next(size), index, &[tag + 100], Tag(tag))?;
     }
     for (index, tag) in tags.into_iter().enumerate().rev() {
-        let mut request = window.expect(index..index + 1, Tag(tag))?;
-        request.start()?;
-        let status = request.wait()?;
+        let status = hear(window.expect(index..index + 1, Tag(tag))?)?;
         check("tag", status.tag.0, tag)?;
         check("data of the tag", window.local().get(index)?, tag + 100)?;
     }
@@ -90,9 +89,7 @@ pub(super) fn any_source<L: Link>(world: &World<'_, L>) -> Result {
     for round in 1..=2_u32 {
         if me == first {
             let everything = 0..window.len();
-            let mut all = window.expect(everything, TagFilter::Any)?.times(size - 1)?;
-            all.start()?;
-            let status = all.wait()?;
+            let status = hear(window.expect(everything, TagFilter::Any)?.times(size - 1)?)?;
             let source = u32::from(status.source.get());
             check("tag of the last", status.tag.0, source + round)?;
             for rank in 1..size {
@@ -166,12 +163,12 @@ pub(super) fn mutual_tested<L: Link>(world: &World<'_, L>) -> Result {
             world.link().relax();
         }
     }
-    let mut all = window
-        .expect(0..1, Tag(1))?
-        .from(me.prev(size))?
-        .times(super::crowd(size))?;
-    all.start()?;
-    all.wait()?;
+    hear(
+        window
+            .expect(0..1, Tag(1))?
+            .from(me.prev(size))?
+            .times(super::crowd(size))?,
+    )?;
     check("the last one", window.local().get(0)?, many)
 }
 
@@ -277,9 +274,7 @@ pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u64>(20)?;
     window.put_notify(me.next(size), 0, &[1], Tag(1))?;
     window.put_notify(me.next(size), 0, &[2; 20], Tag(2))?;
-    let mut second = window.expect(0..20, Tag(2))?.from(me.prev(size))?;
-    second.start()?;
-    second.wait()?;
+    hear(window.expect(0..20, Tag(2))?.from(me.prev(size))?)?;
     check("the later put", window.local().get(0)?, 2_u64)?;
     check("elsewhere", window.local().get(19)?, 2_u64)
 }
@@ -306,9 +301,7 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result {
         access.complete()?;
     } else if me == target {
         window.post(&origins)?.wait()?;
-        let mut first = window.expect(0..1, Tag(1))?.from(origin)?;
-        first.start()?;
-        first.wait()?;
+        hear(window.expect(0..1, Tag(1))?.from(origin)?)?;
         check("put behind the barrier", window.local().get(0)?, 2_u64)?;
     }
     Ok(())
@@ -370,9 +363,7 @@ pub(super) fn queue_just_full<L: Link>(world: &World<'_, L>) -> Result {
             Ok(window.put_notify(Rank::new(1), 0, &[5], Tag(2))?)
         }
         1 => {
-            let mut wanted = window.expect(0..1, Tag(2))?;
-            wanted.start()?;
-            wanted.wait()?;
+            hear(window.expect(0..1, Tag(2))?)?;
             check("behind a full queue", window.local().get(0)?, 5_u8)
         }
         _ => Ok(()),
@@ -395,9 +386,7 @@ pub(super) fn queue_full<L: Link>(world: &World<'_, L>) -> Result {
             wanted.start()?;
             let full = Error::QueueFull { capacity: 64 };
             refused("full queue", wanted.wait(), full)?;
-            let mut first = window.expect(0..0, Tag(1))?.times(MANY)?;
-            first.start()?;
-            first.wait()?;
+            hear(window.expect(0..0, Tag(1))?.times(MANY)?)?;
             wanted.wait()?;
             check("data behind", window.local().get(0)?, 42_u8)?;
         }

@@ -2,16 +2,17 @@
 
 use flagpost::{
     Counter, EpochSlots, Error, Link, Model, Notice, Rank, Request, Rma as _, Signal, Status, Tag,
-    TagFilter, Unfinished, Waiting, Window, World,
-    rma::{self, Fetch, Operation},
+    TagFilter, Waiting, Window, World, rma::Operation,
 };
-use flagpost_link::{Op, Slot};
+use flagpost_link::Op;
 use flagpost_verbs::{Verb, begin};
 
+use super::handles::times_out;
+use super::steps::{hear, same};
 use super::{
     insist,
-    timeout::{SHORT, answered, timed_out},
-    world::{NO_ERROR, refused},
+    timeout::{SPARE, fill, hear_sent, hear_signal, say_sent},
+    world::refused,
 };
 use crate::{Result, context::check};
 
@@ -25,12 +26,6 @@ fn told<L: Link, S>(
     let mut request = window.expect(range, Tag(tag))?.from(source)?;
     request.start()?;
     Ok(request.wait()?)
-}
-
-/// Checks that `found == expected`, element by element.
-fn same<const N: usize>(what: &'static str, found: [u64; N], expected: [u64; N]) -> Result {
-    let mut pairs = found.into_iter().zip(expected);
-    pairs.try_for_each(|(found, expected)| check(what, found, expected))
 }
 
 /// Nobody is told twice.
@@ -350,34 +345,16 @@ pub(super) fn strange<L: Link>(world: &World<'_, L>) -> Result {
     nothing_is_left(&window)
 }
 
-/// A slot that no collective of a few hundred ranks uses.
-const SPARE: Slot = Slot(31);
-
 /// Accesses whose target has no room for what tells of them: they go on where they stopped, and
 /// nothing is done twice.
 pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
-    const ATTEMPTS: u16 = 1000;
     let (sender, target) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(4)?;
     let link = world.link();
-    let (key, _) = link.scratch();
     match world.rank().get() {
         0 => {
-            while !link.reached(SPARE, 1)? {
-                link.relax();
-            }
-            let mut sent = 0_u16;
-            loop {
-                if sent == ATTEMPTS {
-                    return Err(NO_ERROR);
-                }
-                let told = window.to(target, 0).notify(Tag(2)).put(&[])?;
-                match answered(told.wait_within(SHORT), rma::Request::wait_within) {
-                    Ok(()) => sent += 1,
-                    Err(Unfinished { handle, .. }) if !handle.has_begun() => break,
-                    Err(late) => return Err(late.into()),
-                }
-            }
+            hear_signal(link)?;
+            let sent = fill(&window, target, 0)?;
             let mut old = [7];
             let result = window
                 .to(target, 0)
@@ -390,27 +367,13 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
                 .to(target, 2)
                 .notify(Tag(3))
                 .fetch_and_op(6, Operation::SUM)?;
-            let Err(Unfinished { handle, error }) =
-                answered(result.wait_within(SHORT), Fetch::wait_within)
-            else {
-                return Err(NO_ERROR);
-            };
-            timed_out(error, Waiting::RingSpace, 1, &[target])?;
-            let fetch: Fetch<'_, '_, _, _> = handle;
+            let fetch = times_out(result, Waiting::RingSpace, 1, &[target])?;
             check("fetch has begun", fetch.has_begun(), true)?;
             let mut put = window.to(target, 3).notify(Tag(3)).put(&[8])?;
             check("nothing is put", put.has_begun() || put.test()?, false)?;
-            let late = answered(put.wait_within(SHORT), rma::Request::wait_within);
-            let Err(Unfinished { handle: put, error }) = late else {
-                return Err(NO_ERROR);
-            };
-            timed_out(error, Waiting::RingSpace, 1, &[target])?;
+            let put = times_out(put, Waiting::RingSpace, 1, &[target])?;
 
-            insist(link, || {
-                link.put(target, key, 0, &u64::from(sent).to_le_bytes())
-            })?;
-            insist(link, || link.fence())?;
-            insist(link, || link.signal(target, SPARE, 1))?;
+            say_sent(link, target, sent)?;
             sum.wait()?;
             get.wait()?;
             check("fetched", fetch.wait()?, 0_u64)?;
@@ -420,18 +383,10 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
         1 => {
             // From here on it makes no call that takes notifications: a full ring stays full.
             insist(link, || link.signal(sender, SPARE, 1))?;
-            while !link.reached(SPARE, 1)? {
-                link.relax();
-            }
-            let mut bytes = [0; 8];
-            link.get(target, key, 0, &mut bytes, &Op::new())?;
-            let sent = u16::try_from(u64::from_le_bytes(bytes)).unwrap_or(u16::MAX);
-            let mut fill = window.expect(0..0, Tag(2))?.from(sender)?.times(sent)?;
-            fill.start()?;
-            fill.wait()?;
-            let mut all = window.expect(0..4, Tag(3))?.from(sender)?.times(4)?;
-            all.start()?;
-            all.wait()?;
+            let sent = hear_sent(link, target)?;
+            let told = window.expect(0..0, Tag(2))?.from(sender)?;
+            hear(told.times(sent as u16)?)?;
+            hear(window.expect(0..4, Tag(3))?.from(sender)?.times(4)?)?;
             let mut seen = [0; 4];
             window.local().copy_out(0, &mut seen)?;
             same("each once", seen, [5, 0, 6, 8])?;
@@ -446,12 +401,7 @@ fn unfinished<'r, 'w, L: Link>(
     request: flagpost::rma::Request<'r, 'w, L>,
     target: Rank,
 ) -> Result<flagpost::rma::Request<'r, 'w, L>> {
-    let Err(Unfinished { handle, error }) =
-        answered(request.wait_within(SHORT), rma::Request::wait_within)
-    else {
-        return Err(NO_ERROR);
-    };
-    timed_out(error, Waiting::RingSpace, 1, &[target])?;
+    let handle = times_out(request, Waiting::RingSpace, 1, &[target])?;
     check("it has begun", handle.has_begun(), true)?;
     Ok(handle)
 }
@@ -466,9 +416,7 @@ pub(super) mod small {
         let world = window.world();
         let first = Rank::new(0);
         if world.rank() != first {
-            let mut opened = window.expect(0..0, Tag(2))?.from(first)?;
-            opened.start()?;
-            opened.wait()?;
+            hear(window.expect(0..0, Tag(2))?.from(first)?)?;
             let operand = 16 << world.rank().get();
             return Ok(window
                 .to(first, 0)
@@ -501,9 +449,7 @@ pub(super) mod small {
                 .wait()?;
             return check("former value", former, 0_u32);
         }
-        let mut one = window.expect(0..1, Tag(1))?.from(Rank::new(1))?;
-        one.start()?;
-        one.wait()?;
+        hear(window.expect(0..1, Tag(1))?.from(Rank::new(1))?)?;
         check("told of", window.local().get(0)?, 5_u32)
     }
 
@@ -516,9 +462,7 @@ pub(super) mod small {
             window.get_notify(first, 0, &mut seen, Tag(1))?;
             return check("read before", seen[0], 0_u32);
         }
-        let mut one = window.expect(0..0, Tag(1))?.from(Rank::new(1))?;
-        one.start()?;
-        one.wait()?;
+        hear(window.expect(0..0, Tag(1))?.from(Rank::new(1))?)?;
         Ok(window.local().set(0, 9)?)
     }
 }

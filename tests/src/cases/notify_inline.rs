@@ -3,6 +3,7 @@
 use flagpost::{EpochSlots, Link, Model, Rma as _, Tag, World, epoch::Assert};
 
 use super::small;
+use super::steps::{finds, hear};
 use crate::{Result, context::check};
 
 /// Rounds of the cases.
@@ -42,9 +43,7 @@ pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
             2 => lock.flush_all()?,
             _ => window.flush(next)?,
         }
-        let mut found = [0; N];
-        lock.get(next, at, &mut found)?;
-        check("what was flushed", found == [round; N], true)?;
+        finds("what was flushed", &lock, next, at, [round; N])?;
         lock.put(next, at + N / 2, &[round + 100])?;
         lock.unlock()?;
         window.put_notify(next, 0, &[], Tag(2))?;
@@ -54,9 +53,7 @@ pub(super) fn flushed<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
         check("what was put last", local.get(at + N / 2)?, round + 100)?;
         check_all("before it", &local, at..at + N / 2, round)?;
         check_all("behind it", &local, at + N / 2 + 1..at + N, round)?;
-        let mut first = window.expect(0..0, Tag(1))?.from(me.prev(size))?;
-        first.start()?;
-        first.wait()?;
+        hear(window.expect(0..0, Tag(1))?.from(me.prev(size))?)?;
         world.barrier()?;
     }
     Ok(())
@@ -82,9 +79,7 @@ pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result {
         }
         lock.unlock()?;
     } else if world.rank() == target {
-        let mut told = window.expect(0..1, Tag(1))?.from(origin)?.times(PUTS)?;
-        told.start()?;
-        told.wait()?;
+        hear(window.expect(0..1, Tag(1))?.from(origin)?.times(PUTS)?)?;
     }
     world.barrier()?;
     Ok(())
@@ -104,12 +99,12 @@ pub(super) fn fenced<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
         epoch = epoch.fence(Assert::empty())?;
     }
     epoch.end()?;
-    let mut all = window
-        .expect(0..0, Tag(1))?
-        .from(me.prev(size))?
-        .times(ROUNDS as u16)?;
-    all.start()?;
-    all.wait()?;
+    hear(
+        window
+            .expect(0..0, Tag(1))?
+            .from(me.prev(size))?
+            .times(ROUNDS as u16)?,
+    )?;
     Ok(())
 }
 
@@ -128,9 +123,7 @@ pub(super) fn small_flushed<L: Link>(window: &flagpost::Window<'_, u32, L>) -> R
         return Ok(());
     }
     for (tag, expected) in [(1, None), (2, Some(2_u32))] {
-        let mut told = window.expect(0..small::WORDS, Tag(tag))?.from(second)?;
-        told.start()?;
-        told.wait()?;
+        hear(window.expect(0..small::WORDS, Tag(tag))?.from(second)?)?;
         if let Some(expected) = expected {
             check("what was put last", window.local().get(0)?, expected)?;
         }
@@ -219,9 +212,7 @@ pub(super) fn forwarded<L: Link, const N: usize>(world: &World<'_, L>) -> Result
         } else if me == third {
             from(target)?;
             let lock = window.lock_all()?;
-            let mut found = [0; N];
-            lock.get(target, at, &mut found)?;
-            check("in memory", found == [round; N], true)?;
+            finds("in memory", &lock, target, at, [round; N])?;
             lock.put(target, at, &[round + 100; N])?;
             lock.unlock()?;
             window.put_notify(target, 0, &[], Tag(1))?;
@@ -292,9 +283,7 @@ pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result {
             _ => {
                 // Past the cache.
                 let lock = window.lock_all()?;
-                let mut found = [0; 2];
-                lock.get(me, 1, &mut found)?;
-                check("own, past the cache", found == [round, round - 2], true)?;
+                finds("own, past the cache", &lock, me, 1, [round, round - 2])?;
                 lock.unlock()?;
             }
         }

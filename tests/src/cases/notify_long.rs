@@ -9,6 +9,7 @@ use flagpost::{
 use flagpost_link::Slots;
 
 use super::notify_inline::{ROUNDS, check_all, start};
+use super::steps::{finds, hear};
 use crate::{Result, context::check};
 
 /// Who sends, and whom to, in cases with two parts.
@@ -90,9 +91,7 @@ pub(super) fn around<L: Link, const N: usize>(world: &World<'_, L>, model: Model
             _ => {
                 // Past the cache.
                 let lock = window.lock_all()?;
-                let mut found = [0; N];
-                lock.get(me, at, &mut found)?;
-                check("own, past the cache", found == [round; N], true)?;
+                finds("own, past the cache", &lock, me, at, [round; N])?;
                 lock.unlock()?;
             }
         }
@@ -143,9 +142,7 @@ pub(super) fn list<L: Link>(world: &World<'_, L>) -> Result {
             window.put_notify(second, 0, &[round; SMALL], Tag(1))?;
             told.wait()?;
         } else if world.rank() == second {
-            let mut told = window.expect(0..SMALL, Tag(1))?.from(first)?;
-            told.start()?;
-            told.wait()?;
+            hear(window.expect(0..SMALL, Tag(1))?.from(first)?)?;
             window.notify(first, Tag(2))?;
             for _ in 0..20 {
                 world.link().relax();
@@ -168,9 +165,7 @@ pub(super) fn small<L: Link>(window: &flagpost::Window<'_, u32, L>) -> Result {
     if world.rank() == second {
         return Ok(window.put_notify(first, 7, &payload, Tag(1))?);
     }
-    let mut told = window.expect(7..SMALL, Tag(1))?.from(second)?;
-    told.start()?;
-    told.wait()?;
+    hear(window.expect(7..SMALL, Tag(1))?.from(second)?)?;
     let mut found = [0; 9];
     window.local().copy_out(7, &mut found)?;
     check("what came", found == payload, true)
@@ -192,9 +187,7 @@ pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result {
             for source in (1..size).map(flagpost::Rank::new) {
                 for step in 0..4 {
                     let (len, at) = (count(step), piece(source) + skipped(step));
-                    let mut told = window.expect(at..at + len, Tag(step))?.from(source)?;
-                    told.start()?;
-                    told.wait()?;
+                    hear(window.expect(at..at + len, Tag(step))?.from(source)?)?;
                     if step == 3 {
                         check_all("what came last", &window.local(), at..at + len, round)?;
                     }
@@ -225,14 +218,10 @@ pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result 
             window.put_notify(TARGET, 0, &[put; N], Tag(1))?;
         }
         lock.flush(TARGET)?;
-        let mut found = [0; N];
-        lock.get(TARGET, 0, &mut found)?;
-        check("what was flushed", found == [last; N], true)?;
+        finds("what was flushed", &lock, TARGET, 0, [last; N])?;
         lock.unlock()?;
     } else if world.rank() == TARGET {
-        let mut told = window.expect(0..N, Tag(1))?.from(SENDER)?.times(PUTS)?;
-        told.start()?;
-        told.wait()?;
+        hear(window.expect(0..N, Tag(1))?.from(SENDER)?.times(PUTS)?)?;
         check_all("what came last", &window.local(), 0..N, last)?;
     }
     world.barrier()?;
@@ -270,10 +259,8 @@ pub(super) fn covered<L: Link>(world: &World<'_, L>) -> Result {
         world.barrier()?;
         if me == SENDER {
             let lock = window.lock_all()?;
-            let mut found = [0; WORDS];
             lock.flush(TARGET)?;
-            lock.get(TARGET, 3, &mut found)?;
-            check("in memory", found == [round + 100; WORDS], true)?;
+            finds("in memory", &lock, TARGET, 3, [round + 100; WORDS])?;
             lock.unlock()?;
         }
         world.barrier()?;
@@ -294,9 +281,7 @@ pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result {
         ];
         while flagpost::wait_any(&mut puts)?.is_some() {}
     } else if world.rank() == TARGET {
-        let mut told = window.expect(0..WORDS, Tag(1))?.from(SENDER)?.times(2)?;
-        told.start()?;
-        told.wait()?;
+        hear(window.expect(0..WORDS, Tag(1))?.from(SENDER)?.times(2)?)?;
         check_all("what came", &window.local(), 0..WORDS, 7)?;
     }
     world.barrier()?;
@@ -311,19 +296,17 @@ pub(super) fn crowded<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(WORDS)?;
     if world.rank() == SENDER {
         window.put_notify(TARGET, 0, &[1; WORDS], Tag(1))?;
-        let mut all = window
-            .expect(0..0, Tag(2))?
-            .from(TARGET)?
-            .times(UNMATCHED)?;
-        all.start()?;
-        all.wait()?;
+        hear(
+            window
+                .expect(0..0, Tag(2))?
+                .from(TARGET)?
+                .times(UNMATCHED)?,
+        )?;
     } else if world.rank() == TARGET {
         for _ in 0..UNMATCHED {
             window.notify(SENDER, Tag(2))?;
         }
-        let mut told = window.expect(0..WORDS, Tag(1))?.from(SENDER)?;
-        told.start()?;
-        told.wait()?;
+        hear(window.expect(0..WORDS, Tag(1))?.from(SENDER)?)?;
         check_all("what came", &window.local(), 0..WORDS, 1)?;
     }
     world.barrier()?;
@@ -342,9 +325,7 @@ pub(super) fn got<L: Link>(world: &World<'_, L>) -> Result {
             lock.flush(TARGET)?;
             lock.put(SENDER, 0, &[round])?;
         } else if world.rank() == TARGET {
-            let mut told = window.expect(at.clone(), Tag(1))?.from(SENDER)?;
-            told.start()?;
-            told.wait()?;
+            hear(window.expect(at.clone(), Tag(1))?.from(SENDER)?)?;
             let mut found = [0];
             while found != [round] {
                 world.link().relax();
@@ -369,18 +350,12 @@ pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
             window.put_notify(TARGET, at, &[round; N], Tag(1))?;
         } else if me == third {
             window.put_notify(TARGET, at + N, &[round], Tag(1))?;
-            let mut told = window.expect(0..0, Tag(1))?.from(TARGET)?;
-            told.start()?;
-            told.wait()?;
+            hear(window.expect(0..0, Tag(1))?.from(TARGET)?)?;
             let lock = window.lock_all()?;
-            let mut found = [0; N];
-            lock.get(TARGET, at, &mut found)?;
-            check("in memory", found == [round; N], true)?;
+            finds("in memory", &lock, TARGET, at, [round; N])?;
             lock.unlock()?;
         } else if me == TARGET {
-            let mut told = window.expect(0..at + N + 1, Tag(1))?.times(2)?;
-            told.start()?;
-            told.wait()?;
+            hear(window.expect(0..at + N + 1, Tag(1))?.times(2)?)?;
             window.notify(third, Tag(1))?;
         }
         world.barrier()?;
@@ -400,12 +375,12 @@ pub(super) fn beside_word<L: Link>(world: &World<'_, L>) -> Result {
         window.put_notify(TARGET, AT, &[9], Tag(2))?;
         put.wait()?;
     } else if world.rank() == TARGET {
-        let mut told = window
-            .expect(0..WORDS, TagFilter::Any)?
-            .from(SENDER)?
-            .times(2)?;
-        told.start()?;
-        told.wait()?;
+        hear(
+            window
+                .expect(0..WORDS, TagFilter::Any)?
+                .from(SENDER)?
+                .times(2)?,
+        )?;
     }
     for _ in 0..2 {
         if world.rank() == TARGET {
@@ -431,9 +406,7 @@ pub(super) fn beside_other<L: Link>(world: &World<'_, L>) -> Result {
         } else if world.rank() == third {
             window.put_notify(TARGET, 8, &[other; WORDS - 8], Tag(1))?;
         } else if world.rank() == TARGET {
-            let mut told = window.expect(0..WORDS, Tag(1))?.times(2)?;
-            told.start()?;
-            told.wait()?;
+            hear(window.expect(0..WORDS, Tag(1))?.times(2)?)?;
         }
         for _ in 0..2 {
             if world.rank() == TARGET {

@@ -5,10 +5,8 @@ use flagpost::{
     test_any, wait_all, wait_any,
 };
 
-use super::{
-    timeout::{short, timed_out},
-    world::{NO_ERROR, refused},
-};
+use super::handles::{short, timed_out};
+use super::world::{NO_ERROR, refused};
 use crate::{Result, context::check};
 
 /// Requests that are complete in the order in which they are asked for, one at a time and together.
@@ -252,17 +250,26 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result {
             window.expect(0..0, Tag(2))?.from(sender)?,
         ];
         both.iter_mut().try_for_each(Request::start)?;
-        let late = short(world, || wait_any(&mut both)).err();
-        let late = late.ok_or(NO_ERROR)?;
-        timed_out(late, Waiting::Notification, 3, &[sender, sender])?;
-        let late = short(world, || wait_all(&mut both)).err();
-        let late = late.ok_or(NO_ERROR)?;
-        timed_out(late, Waiting::Notification, 3, &[sender, sender])?;
+        timed_out(
+            short(world, || wait_any(&mut both)),
+            Waiting::Notification,
+            3,
+            &[sender, sender],
+        )?;
+        timed_out(
+            short(world, || wait_all(&mut both)),
+            Waiting::Notification,
+            3,
+            &[sender, sender],
+        )?;
         let mut any = [window.expect(0..0, Tag(3))?];
         any.iter_mut().try_for_each(Request::start)?;
-        let late = short(world, || wait_any(&mut any)).err();
-        let late = late.ok_or(NO_ERROR)?;
-        timed_out(late, Waiting::Notification, 1, &[])?;
+        timed_out(
+            short(world, || wait_any(&mut any)),
+            Waiting::Notification,
+            1,
+            &[],
+        )?;
         any.iter_mut().try_for_each(Request::cancel)?;
         world.barrier()?;
         wait_all(&mut both)?;

@@ -3,10 +3,11 @@
 
 use flagpost::{Error, Link, Rma as _, Source, Tag, TagFilter, Unfinished, World};
 
+use super::handles::NONE;
+use super::steps::hear;
 use super::{
     notify_inline::{ROUNDS, check_all},
     notify_long::{SENDER, TARGET},
-    timeout::NONE,
 };
 use crate::{Failure, Result, context::check};
 
@@ -52,9 +53,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
         } else if world.rank() == target {
             let all = 3..3 + WORDS + OTHERS;
             for (range, tag) in [(3..3 + WORDS, Tag(1)), (all.clone(), Tag(2))] {
-                let mut told = window.expect(range, tag)?.from(sender)?;
-                told.start()?;
-                told.wait()?;
+                hear(window.expect(range, tag)?.from(sender)?)?;
             }
             let changed = if round % 3 == 0 { 3..3 + WORDS } else { all };
             check_all("what came", &window.local(), changed, round)?;
@@ -96,9 +95,7 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result {
                 window.notify(target, Tag(2))?;
             }
         } else if world.rank() == target && flushes {
-            let mut told = window.expect(3..3 + WORDS, Tag(2))?.from(sender)?;
-            told.start()?;
-            told.wait()?;
+            hear(window.expect(3..3 + WORDS, Tag(2))?.from(sender)?)?;
             check_all(
                 "what was put last",
                 &window.local(),
@@ -108,9 +105,7 @@ pub(super) fn dropped<L: Link>(world: &World<'_, L>) -> Result {
         }
         world.barrier()?;
         if window.probe(sender, Tag(1))?.is_some() {
-            let mut all = window.expect(0..0, Tag(1))?.from(sender)?;
-            all.start()?;
-            all.wait()?;
+            hear(window.expect(0..0, Tag(1))?.from(sender)?)?;
         }
         window.free()?;
     }
@@ -144,15 +139,11 @@ pub(super) fn dropped_over<L: Link>(world: &World<'_, L>) -> Result {
             check("the rest", rest.clone().all(|word| *word == round), true)?;
             lock.unlock()?;
         } else if world.rank() == TARGET {
-            let mut told = window.expect(0..WORDS, Tag(1))?.from(SENDER)?;
-            told.start()?;
-            told.wait()?;
+            hear(window.expect(0..WORDS, Tag(1))?.from(SENDER)?)?;
         }
         world.barrier()?;
         if window.probe(SENDER, Tag(2))?.is_some() {
-            let mut all = window.expect(0..0, Tag(2))?.from(SENDER)?;
-            all.start()?;
-            all.wait()?;
+            hear(window.expect(0..0, Tag(2))?.from(SENDER)?)?;
         }
         world.barrier()?;
     }

@@ -9,6 +9,7 @@ use flagpost::{
     rma::Operation,
 };
 
+use super::steps::{finds, hear};
 use crate::{Result, context::check};
 
 /// Elements of the window.
@@ -35,18 +36,14 @@ pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result {
     let lock = other.lock_exclusive(next)?;
     lock.put(next, 0, &[5])?;
     lock.flush(next)?;
-    let mut found = [0];
-    lock.get(next, 0, &mut found)?;
-    check("got under the lock", found[0], 5_u32)?;
+    finds("got under the lock", &lock, next, 0, [5])?;
     lock.unlock()?;
     world.barrier()?;
     let epoch = other.fence(Assert::empty())?;
     epoch.put(next, 1, &[9])?;
     epoch.end()?;
     check("put in an epoch", other.local().get(1)?, 9_u32)?;
-    let mut taken = window.expect(0..WORDS, Tag(1))?.from(before)?.times(many)?;
-    taken.start()?;
-    taken.wait()?;
+    hear(window.expect(0..WORDS, Tag(1))?.from(before)?.times(many)?)?;
     for number in 0..many {
         let found = window.local().get(number.into())?;
         check("what was put", found, u64::from(number))?;
@@ -89,12 +86,8 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
                 many => break many,
             }
         };
-        let mut told = window
-            .expect(0..WORDS, Tag(1))?
-            .from(ZERO)?
-            .times(many as u16)?;
-        told.start()?;
-        told.wait()?;
+        let told = window.expect(0..WORDS, Tag(1))?.from(ZERO)?;
+        hear(told.times(many as u16)?)?;
         check("the last one", window.local().get(16)?, many)?;
         lock.unlock()?;
     } else {
@@ -115,29 +108,18 @@ pub(super) fn flushed_while_taken<L: Link>(world: &World<'_, L>) -> Result {
         for round in 1..=ROUNDS {
             window.put_notify(ONE, 0, &[round], Tag(1))?;
             lock.flush(ONE)?;
-            let mut found = [0];
-            lock.get(ONE, 0, &mut found)?;
-            check("what was flushed", found[0], round)?;
-            hear(&window, ONE)?;
+            finds("what was flushed", &lock, ONE, 0, [round])?;
+            hear(window.expect(0..0, Tag(1))?.from(ONE)?)?;
         }
         lock.unlock()?;
     } else if me == ONE {
         for round in 1..=ROUNDS {
-            hear(&window, ZERO)?;
+            hear(window.expect(0..1, Tag(1))?.from(ZERO)?)?;
             check("what was put", window.local().get(0)?, round)?;
             window.notify(ZERO, Tag(1))?;
         }
     }
     world.barrier()?;
-    Ok(())
-}
-
-/// Waits for a notification.
-fn hear<L: Link>(window: &Window<'_, u32, L>, from: Rank) -> Result {
-    let range = if from == ZERO { 0..1 } else { 0..0 };
-    let mut request = window.expect(range, Tag(1))?.from(from)?;
-    request.start()?;
-    request.wait()?;
     Ok(())
 }
 
@@ -163,9 +145,7 @@ pub(super) fn polled<L: Link>(world: &World<'_, L>, model: Model, poll: Poll<L>)
     }
     lock.unlock()?;
     if me == ONE {
-        let mut told = window.expect(16..17, Tag(1))?.from(ZERO)?;
-        told.start()?;
-        told.wait()?;
+        hear(window.expect(16..17, Tag(1))?.from(ZERO)?)?;
         check("what was put", window.local().get(16)?, 4_u32)?;
     }
     world.barrier()?;
@@ -224,9 +204,7 @@ pub(super) fn through<L: Link>(world: &World<'_, L>) -> Result {
             check("what came", found.all(|word| word == Ok(7)), true)?;
         }
         ONE => {
-            let mut told = window.expect(0..0, Tag(1))?.from(TWO)?;
-            told.start()?;
-            told.wait()?;
+            hear(window.expect(0..0, Tag(1))?.from(TWO)?)?;
             window.notify(ZERO, Tag(1))?;
         }
         TWO => {

@@ -2,12 +2,11 @@
 //! on where it stopped.
 
 use flagpost::epoch::Strategy;
-use flagpost::epoch::pscw::{Completing, Exposure, Posting};
 use flagpost::{Error, Link, Rank, Rma as _, Tag, Waiting, World};
 use flagpost_hal::{Relax, TestAndSet};
 
-use super::again;
-use super::timeout::{NONE, SHORT, answered, await_go, go, short, take, timed_out};
+use super::handles::{again, answered, finish, is_late, times_out};
+use super::timeout::{await_go, go, take};
 use super::world::{NO_ERROR, refused};
 use crate::{Result, context::check};
 
@@ -23,27 +22,17 @@ pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
     match world.rank().get() {
         0 => {
             let access = window.start(&targets)?;
-            let Err(late) = short(world, || access.put(target, 0, &[1])) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(late, Waiting::Post, 1, &[target])?;
+            is_late(world, Waiting::Post, target, || access.put(target, 0, &[1]))?;
             go(&window, target)?;
             access.put(target, 0, &[2])?;
             access.complete()?;
 
             // Nothing was accessed in the second epoch: its complete is what waits.
             let access = window.start(&targets)?;
-            let Err(late) = answered(
-                access.completing().wait_within(SHORT),
-                Completing::wait_within,
-            ) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(late.error, Waiting::Post, 1, &[target])?;
-            let still_open = window.start(&targets).err();
-            check("still open", still_open == Some(Error::EpochOpen), true)?;
+            let late = times_out(access.completing(), Waiting::Post, 1, &[target])?;
+            refused("still open", window.start(&targets), Error::EpochOpen)?;
             go(&window, target)?;
-            late.handle.wait()?;
+            late.wait()?;
         }
         1 => {
             for _ in 0..2 {
@@ -72,19 +61,10 @@ pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
             0 => {
                 let access = window.start(&targets)?;
                 access.put(early, 0, &[epoch])?;
-                let Err(closed) = short(world, || access.put(late, 0, &[epoch])) else {
-                    return Err(NO_ERROR);
-                };
-                timed_out(closed, Waiting::Post, 1, &[late])?;
-                let Err(stopped) = answered(
-                    access.completing().wait_within(SHORT),
-                    Completing::wait_within,
-                ) else {
-                    return Err(NO_ERROR);
-                };
-                timed_out(stopped.error, Waiting::Post, 1, &[late])?;
+                is_late(world, Waiting::Post, late, || access.put(late, 0, &[epoch]))?;
+                let stopped = times_out(access.completing(), Waiting::Post, 1, &[late])?;
                 go(&window, late)?;
-                stopped.handle.wait()?;
+                stopped.wait()?;
             }
             1 => {
                 window.post(&origins)?.wait()?;
@@ -143,15 +123,10 @@ pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
     let window = world.allocate_with::<u64, S>(2, options)?;
     match world.rank().get() {
         0 => {
-            let exposure = window.post(&origins)?;
-            let Err(late) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(late.error, Waiting::Completion, 1, &[origin])?;
-            let still_open = window.local().set(0, 1).err();
-            check("still exposed", still_open == Some(Error::Exposed), true)?;
+            let late = times_out(window.post(&origins)?, Waiting::Completion, 1, &[origin])?;
+            refused("still exposed", window.local().set(0, 1), Error::Exposed)?;
             go(&window, origin)?;
-            late.handle.wait()?;
+            late.wait()?;
             check("put", window.local().get(1)?, 7_u64)
         }
         1 => {
@@ -180,13 +155,10 @@ pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
             0 => {
                 let exposure = window.post(&origins)?;
                 await_go(&window, early)?;
-                let Err(open) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
-                    return Err(NO_ERROR);
-                };
                 let named = if told_apart { &both[1..] } else { &both[..] };
-                timed_out(open.error, Waiting::Completion, 1, named)?;
+                let open = times_out(exposure, Waiting::Completion, 1, named)?;
                 go(&window, late)?;
-                open.handle.wait()?;
+                open.wait()?;
                 for origin in both {
                     check("put", window.local().get(origin.index())?, epoch)?;
                 }
@@ -221,22 +193,15 @@ pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
     let window = world.allocate_with::<u64, S>(4, options)?;
     for epoch in 1..=2_u64 {
         if world.rank() == target {
-            let exposure = window.post(&origins)?;
-            let Err(open) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(open.error, Waiting::Completion, 3, &all)?;
+            let open = times_out(window.post(&origins)?, Waiting::Completion, 3, &all)?;
             go(&window, all[0])?;
             await_go(&window, all[0])?;
-            let Err(open) = answered(open.handle.wait_within(SHORT), Exposure::wait_within) else {
-                return Err(NO_ERROR);
-            };
             let named = if told_apart { &all[1..] } else { &all };
-            timed_out(open.error, Waiting::Completion, 2, named)?;
+            let open = times_out(open, Waiting::Completion, 2, named)?;
             for origin in &all[1..] {
                 go(&window, *origin)?;
             }
-            open.handle.wait()?;
+            open.wait()?;
             for origin in all {
                 check("put", window.local().get(origin.index())?, epoch)?;
             }
@@ -251,13 +216,6 @@ pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
         }
     }
     Ok(())
-}
-
-fn check_timeout(error: Error) -> Result {
-    match error {
-        Error::Timeout(_) => Ok(()),
-        other => Err(other.into()),
-    }
 }
 
 /// Every call with a budget of nothing, repeated until it is done: each goes on where it stopped,
@@ -280,32 +238,13 @@ pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
                 assert_eq!(element, value(rank));
             })
         })?;
-        let mut posting = window.posting(&all)?.wait_within(NONE);
-        let mut exposure = loop {
-            match posting {
-                Ok(exposure) => break exposure,
-                Err(late) => {
-                    check_timeout(late.error)?;
-                    world.link().relax();
-                    posting = late.handle.wait_within(NONE);
-                }
-            }
-        };
+        let exposure = finish(world, window.posting(&all)?)?;
         let access = window.start(&all)?;
         for &target in all.ranks() {
             again(world, || access.put(target, me.index(), &[value(me)]))?;
         }
-        let mut completing = access.completing().wait_within(NONE);
-        while let Err(late) = completing {
-            check_timeout(late.error)?;
-            world.link().relax();
-            completing = late.handle.wait_within(NONE);
-        }
-        while let Err(late) = exposure.wait_within(NONE) {
-            check_timeout(late.error)?;
-            world.link().relax();
-            exposure = late.handle;
-        }
+        finish(world, access.completing())?;
+        finish(world, exposure)?;
         for &origin in all.ranks() {
             check("put", window.local().get(origin.index())?, value(origin))?;
         }
@@ -329,16 +268,10 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
     match world.rank().get() {
         0 => {
             let held = take(machine, late);
-            let Err(stopped) = answered(
-                window.posting(&both)?.wait_within(SHORT),
-                Posting::wait_within,
-            ) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
+            let stopped = times_out(window.posting(&both)?, Waiting::Lock, 1, &[late])?;
             await_go(&window, early)?;
             drop(held);
-            stopped.handle.wait()?.wait()?;
+            stopped.wait()?.wait()?;
             check("early's put", window.local().get(1)?, 10_u64)?;
             check("late's put", window.local().get(2)?, 20_u64)?;
             go(&window, early)?;
@@ -353,10 +286,9 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
             go(&window, target)?;
             await_go(&window, target)?;
             let access = window.start(&targets)?;
-            let Err(closed) = short(world, || access.put(target, 1, &[11])) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(closed, Waiting::Post, 1, &[target])?;
+            is_late(world, Waiting::Post, target, || {
+                access.put(target, 1, &[11])
+            })?;
             go(&window, target)?;
             access.put(target, 1, &[11])?;
             Ok(access.complete()?)
@@ -390,28 +322,19 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
             access.put(early, 0, &[10])?;
             access.put(late, 0, &[20])?;
             let held = take(machine, late);
-            let Err(stopped) = answered(
-                access.completing().wait_within(SHORT),
-                Completing::wait_within,
-            ) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(stopped.error, Waiting::Lock, 1, &[late])?;
+            let stopped = times_out(access.completing(), Waiting::Lock, 1, &[late])?;
             drop(held);
-            stopped.handle.wait()?;
+            stopped.wait()?;
             go(&window, early)
         }
         1 => {
             let exposure = window.post(&origins)?;
             world.barrier()?;
             await_go(&window, origin)?;
-            let Err(open) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
-                return Err(NO_ERROR);
-            };
             // Which of the two it is, a counter does not tell.
-            timed_out(open.error, Waiting::Completion, 1, origins.ranks())?;
+            let open = times_out(exposure, Waiting::Completion, 1, origins.ranks())?;
             go(&window, late)?;
-            open.handle.wait()?;
+            open.wait()?;
             check("origin's put", window.local().get(0)?, 10_u64)?;
             check("late's put", window.local().get(2)?, 12_u64)
         }
@@ -442,18 +365,14 @@ pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
     let signals = world.allocate::<u64>(1)?;
     match world.rank().get() {
         0 => {
-            let exposure = window.post(&world.group(&only_never)?)?;
-            let Err(late) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(late.error, Waiting::Completion, 1, &only_never)?;
+            let late = times_out(
+                window.post(&world.group(&only_never)?)?,
+                Waiting::Completion,
+                1,
+                &only_never,
+            )?;
             let access = window.start(&targets)?;
-            let Err(late_access) = answered(
-                access.completing().wait_within(SHORT),
-                Completing::wait_within,
-            ) else {
-                return Err(NO_ERROR);
-            };
+            let late_access = answered(access.completing()).err().ok_or(NO_ERROR)?;
             // Nobody but one of them is waited for.
             let Error::Timeout(timeout) = late_access.error else {
                 return Err(late_access.error.into());
@@ -468,17 +387,9 @@ pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
         1 => {
             let exposure = window.post(&origins)?;
             await_go(&signals, origin)?;
-            let Err(late) = answered(exposure.wait_within(SHORT), Exposure::wait_within) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(late.error, Waiting::Completion, 1, &only_origin)?;
+            let late = times_out(exposure, Waiting::Completion, 1, &only_origin)?;
             drop(late);
-            match window.post(&origins) {
-                Err(again) => {
-                    check("abandoned", again == Error::EpochAbandoned, true)?;
-                }
-                Ok(_) => return Err(NO_ERROR),
-            }
+            refused("abandoned", window.post(&origins), Error::EpochAbandoned)?;
         }
         _ => {}
     }

@@ -6,18 +6,17 @@
 )]
 
 use flagpost::{
-    Error, Link, Rank, Rma as _, Unfinished, Waiting, World,
-    rma::{Fetch, Operation, Request},
+    Link, Rank, Rma as _, Waiting, World,
+    rma::{Operation, Request},
     wait_any,
 };
-use flagpost_hal::{Held, Relax, TestAndSet};
 use flagpost_link::{Amo, Op, Place, Width};
 
+use super::handles::{at_lock, finish, short, timed_out};
 use super::{
     join,
     rma::{at, next},
-    timeout::{NONE, SHORT, short, take, timed_out},
-    world::NO_ERROR,
+    timeout::take,
 };
 use crate::{Context, MachinePlatform, Result, context::check};
 
@@ -113,12 +112,7 @@ pub(super) fn accumulates<L: Link>(world: &World<'_, L>) -> Result {
             finish(world, both?)?;
             check("fetched", fetched.iter().all(|old| *old > 0), true)?;
             let drawn = access.to(target, LEN - 1).fetch_and_op(1, Operation::SUM)?;
-            let mut drawn = drawn.wait_within(NONE);
-            while let Err(late) = drawn {
-                expired(late.error)?;
-                world.link().relax();
-                drawn = late.handle.wait_within(NONE);
-            }
+            finish(world, drawn)?;
             Ok(())
         })
     })?;
@@ -131,23 +125,6 @@ pub(super) fn accumulates<L: Link>(world: &World<'_, L>) -> Result {
         }
     }
     Ok(world.barrier()?)
-}
-
-/// Goes on until it is done.
-fn finish<L: Link>(world: &World<'_, L>, mut request: Request<'_, '_, L>) -> Result {
-    while let Err(late) = request.wait_within(NONE) {
-        expired(late.error)?;
-        world.link().relax();
-        request = late.handle;
-    }
-    Ok(())
-}
-
-fn expired(error: Error) -> Result {
-    match error {
-        Error::Timeout(_) => Ok(()),
-        other => Err(other.into()),
-    }
 }
 
 /// A lock that is not freed: each call that combines names its owner, and goes on once it is.
@@ -167,23 +144,23 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
             match call {
                 0 => {
                     let request = access.to(target, 0).accumulate(&data, Operation::SUM)?;
-                    go_on(held, request.wait_within(SHORT), Request::wait)?;
+                    at_lock(held, request)?;
                 }
                 1 => {
                     let request =
                         access
                             .to(target, 0)
                             .get_accumulate(&data, Operation::SUM, &mut fetched)?;
-                    go_on(held, request.wait_within(SHORT), Request::wait)?;
+                    at_lock(held, request)?;
                 }
                 2 => {
                     let request = access.to(target, 0).fetch_and_op(5, Operation::PROD)?;
-                    let found = go_on(held, request.wait_within(SHORT), Fetch::wait)?;
+                    let found = at_lock(held, request)?;
                     check("fetched one", found, 4_u32)?;
                 }
                 3 => {
                     let request = access.to(target, 0).compare_and_swap(20, 7)?;
-                    let found = go_on(held, request.wait_within(SHORT), Fetch::wait)?;
+                    let found = at_lock(held, request)?;
                     check("swapped", found, 20_u32)?;
                 }
                 _ => {
@@ -192,9 +169,6 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
                     check("done", requests[0].test()?, false)?;
                     let late = short(&world, || wait_any(&mut requests));
                     drop(held);
-                    let Err(late) = late else {
-                        return Err(NO_ERROR);
-                    };
                     timed_out(late, Waiting::Lock, 1, &[target])?;
                     check("the only one", wait_any(&mut requests)? == Some(0), true)?;
                     check("has begun", requests[0].has_begun(), true)?;
@@ -210,20 +184,6 @@ pub(super) fn locked<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result
         }
     }
     Ok(world.barrier()?)
-}
-
-/// Checks that `late` has timed out at the lock that is `held`, frees it, and goes on.
-pub(super) fn go_on<T, H, M: TestAndSet + Relax>(
-    held: Held<'_, M>,
-    late: Result<T, Unfinished<H>>,
-    finish: impl FnOnce(H) -> Result<T, Error>,
-) -> Result<T> {
-    drop(held);
-    let Err(late) = late else {
-        return Err(NO_ERROR);
-    };
-    timed_out(late.error, Waiting::Lock, 1, &[Rank::new(1)])?;
-    Ok(finish(late.handle)?)
 }
 
 /// Each operation on a cell, and all ranks at once.

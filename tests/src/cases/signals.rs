@@ -6,10 +6,8 @@ use flagpost::{
 
 use flagpost_link::Word as _;
 
-use super::{
-    timeout::{NONE, timed_out},
-    world::NO_ERROR,
-};
+use super::handles::{NONE, timed_out};
+use super::world::NO_ERROR;
 use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
@@ -202,8 +200,7 @@ pub(super) fn looks<L: Link>(world: &World<'_, L>) -> Result {
     check("taken", now(&mut || events.query(0))?, 0_u32)?;
     // A value that is not there ends the wait as it should.
     let never = || window.wait_until(0..1, Signal(0), Compare::Eq, 8.into());
-    let late = world.within(NONE, never).err().ok_or(NO_ERROR)?;
-    timed_out(late, Waiting::Notification, 1, &[])?;
+    timed_out(world.within(NONE, never), Waiting::Notification, 1, &[])?;
     window.local().set(0, 1)?; // no line is left closed
     Ok(world.barrier()?)
 }

@@ -15,6 +15,7 @@ use flagpost::{
 
 use flagpost_link::Refusal;
 
+use super::steps::finds;
 use crate::{Context, Failure, Platform, Result, Ring, context::check};
 
 /// The notification rings: as few entries as make a full ring within two puts.
@@ -183,10 +184,9 @@ pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(window: &Window<'w, u32, L, S
     }
     let targets = [rank(1)];
     let access = window.start(&world.group(&targets)?)?;
-    let mut seen = [0];
-    access.get(rank(1), 0, &mut seen)?;
+    finds("target's word", &access, rank(1), 0, [7])?;
     access.complete()?;
-    check("target's word", seen[0], 7_u32)
+    Ok(())
 }
 
 /// Rank 0 gets notified puts from all others: words of one line.

@@ -25,6 +25,7 @@
 use flagpost::{Link, Rank, Rma as _, Tag, Window, World};
 
 use super::join;
+use super::steps::hear;
 use crate::arguments::{STENCIL_COLUMNS, STENCIL_ITERATIONS, STENCIL_M, STENCIL_N};
 use crate::{Args, Context, Platform, Result, context::check};
 
@@ -69,9 +70,7 @@ struct Notified<'w, L> {
 
 impl<L: Link> Exchange for Notified<'_, L> {
     fn receive(&mut self, from: Rank, index: usize) -> Result<f64> {
-        let mut request = self.inbox.expect(index..index + 1, Tag(0))?.from(from)?;
-        request.start()?;
-        request.wait()?;
+        hear(self.inbox.expect(index..index + 1, Tag(0))?.from(from)?)?;
         Ok(self.inbox.local().get(index)?)
     }
 

@@ -3,79 +3,18 @@
 //! One rank is made to wait for what its peer does only later, when it is told to go on.
 
 use bytemuck::Pod;
-use flagpost::{
-    Budget, Config, Error, Link, Missing, Rank, Tag, Unfinished, Waiting, Window, World, rma,
-};
+use flagpost::{Budget, Config, Error, Link, Rank, Tag, Waiting, Window, World};
 use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology, UncachedMemory};
 use flagpost_link::{Access as _, LocalMemory as _, Op, Place, Slot, Waiting as _};
 
+use super::handles::{SHORT, answered, is_late, short, timed_out};
+use super::steps::hear;
 use super::world::NO_ERROR;
 use super::{insist, join, join_shared, other};
 use crate::{Context, MachinePlatform, Result, context::check};
 
 /// A slot that no collective of the kernel uses.
-const SPARE: Slot = Slot(31);
-
-pub(super) const SHORT: Budget = Budget::microseconds(20);
-
-/// One poll.
-pub(super) const NONE: Budget = Budget::microseconds(0);
-
-/// Checks a timeout: what was waited for, how many are missing, and who is named.
-pub(super) fn timed_out(error: Error, waiting: Waiting, count: u32, named: &[Rank]) -> Result {
-    match error {
-        Error::Timeout(timeout) if timeout.waiting == waiting => {
-            let missing: Missing = timeout.missing;
-            check("missing", missing.count(), count)?;
-            let named = named.iter().copied();
-            check("ranks are named", missing.ranks().eq(named), true)
-        }
-        other => Err(other.into()),
-    }
-}
-
-/// `attempt`, which had a short budget. While it ends for lack of an answer, it continues: beside
-/// other work a network may take longer than one budget to answer for an earlier step.
-pub(super) fn answered<T, H>(
-    attempt: Result<T, Unfinished<H>>,
-    go_on: impl FnMut(H, Budget) -> Result<T, Unfinished<H>>,
-) -> Result<T, Unfinished<H>> {
-    unless_early(attempt, |late| late == Waiting::Answer, go_on)
-}
-
-/// [`answered`], where more is too early to tell than [`Waiting::Answer`].
-pub(super) fn unless_early<T, H>(
-    mut attempt: Result<T, Unfinished<H>>,
-    is_early: impl Fn(Waiting) -> bool,
-    mut go_on: impl FnMut(H, Budget) -> Result<T, Unfinished<H>>,
-) -> Result<T, Unfinished<H>> {
-    /// Some 10 seconds of short budgets.
-    const UNANSWERED: usize = 500_000;
-    for _ in 0..UNANSWERED {
-        attempt = match attempt {
-            Err(Unfinished {
-                handle,
-                error: Error::Timeout(late),
-            }) if is_early(late.waiting) => go_on(handle, SHORT),
-            other => return other,
-        };
-    }
-    attempt
-}
-
-/// `call` with a short budget, as [`answered`] does.
-pub(super) fn short<L: Link, T>(
-    world: &World<'_, L>,
-    mut call: impl FnMut() -> Result<T, Error>,
-) -> Result<T, Error> {
-    shortly(|budget| world.within(budget, &mut call))
-}
-
-/// `call` with a short budget, as [`answered`] does. It continues when it is called again.
-pub(super) fn shortly<T>(mut call: impl FnMut(Budget) -> Result<T, Error>) -> Result<T, Error> {
-    let mut call = |(), budget| call(budget).map_err(|error| Unfinished { handle: (), error });
-    answered(call((), SHORT), call).map_err(|late| late.error)
-}
+pub(super) const SPARE: Slot = Slot(31);
 
 /// A peer that has not started is named. It is told to go on past the link, by a word of an earlier
 /// world.
@@ -106,10 +45,7 @@ pub(super) fn start<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result 
         // One look, and then more: what has not come is waited for by the same handle.
         let starting = World::starting(link, context.arena, config)?;
         for budget in [Budget::ZERO, SHORT] {
-            let Err(error) = starting.meet_within(budget) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(error, Waiting::StartUp, 1, &[late])?;
+            timed_out(starting.meet_within(budget), Waiting::StartUp, 1, &[late])?;
         }
         drop(starting);
         machine.store_u32(told, 1);
@@ -125,9 +61,7 @@ pub(super) fn go<T: Pod, L: Link, S>(window: &Window<'_, T, L, S>, to: Rank) -> 
 }
 
 pub(super) fn await_go<T: Pod, L: Link, S>(window: &Window<'_, T, L, S>, from: Rank) -> Result {
-    let mut request = window.expect(0..0, Tag(1))?.from(from)?;
-    request.start()?;
-    request.wait()?;
+    hear(window.expect(0..0, Tag(1))?.from(from)?)?;
     Ok(())
 }
 
@@ -140,10 +74,12 @@ pub(super) fn request<L: Link>(world: &World<'_, L>) -> Result {
             let mut request = window.expect(1..2, Tag(4))?.from(there)?.times(20)?;
             request.start()?;
             await_go(&window, there)?; // behind the first
-            let Err(late) = request.wait_within(SHORT) else {
-                return Err(NO_ERROR);
-            };
-            timed_out(late, Waiting::Notification, 19, &[there])?;
+            timed_out(
+                request.wait_within(SHORT),
+                Waiting::Notification,
+                19,
+                &[there],
+            )?;
             go(&window, there)?;
             request.wait()?;
             check("put", window.local().get(1)?, 9_u64)
@@ -168,18 +104,14 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result {
     let (me, first) = (world.rank(), Rank::new(0));
     for _ in 0..2 {
         if me == first {
-            let Err(late) = short(world, || world.barrier()) else {
-                return Err(NO_ERROR);
-            };
             let from = Rank::new(world.size() - 1);
-            timed_out(late, Waiting::Collective, 1, &[from])?;
+            is_late(world, Waiting::Collective, from, || world.barrier())?;
             go(&window, from)?;
             if world.size() > 2 {
                 let second = loop {
                     match short(world, || world.barrier()) {
-                        Ok(()) => return Err(NO_ERROR),
                         Err(Error::Timeout(late)) if late.missing.ranks().eq([from]) => {}
-                        Err(late) => break late,
+                        other => break other,
                     }
                 };
                 let from = Rank::new(world.size() - 2);
@@ -196,45 +128,58 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result {
     Ok(())
 }
 
+/// Fills the ring of `target`, which takes nothing from it, by puts of `len` elements, 0 or 1, with
+/// tag 2. Returns how many it took.
+pub(super) fn fill<L: Link>(window: &Window<'_, u64, L>, target: Rank, len: usize) -> Result<u64> {
+    const ATTEMPTS: u64 = 1000;
+    for sent in 0..ATTEMPTS {
+        let data = [sent + 1];
+        let put = window.to(target, 0).notify(Tag(2)).put(&data[..len])?;
+        if let Err(late) = answered(put) {
+            check("nothing was sent", late.handle.has_begun(), false)?;
+            timed_out::<(), _>(Err(late.error), Waiting::RingSpace, 1, &[target])?;
+            return Ok(sent);
+        }
+    }
+    Err(NO_ERROR)
+}
+
+/// Tells `target`, past its ring, how many were sent: that it goes on, too.
+pub(super) fn say_sent<L: Link>(link: &L, target: Rank, sent: u64) -> Result {
+    let (key, _) = link.scratch();
+    insist(link, || link.put(target, key, 0, &sent.to_le_bytes()))?;
+    insist(link, || link.fence())?;
+    insist(link, || link.signal(target, SPARE, 1))
+}
+
+/// Waits to be told by [`say_sent`].
+pub(super) fn hear_sent<L: Link>(link: &L, me: Rank) -> Result<u64> {
+    hear_signal(link)?;
+    let mut bytes = [0; 8];
+    link.get(me, link.scratch().0, 0, &mut bytes, &Op::new())?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Waits for a signal in [`SPARE`].
+pub(super) fn hear_signal<L: Link>(link: &L) -> Result {
+    while !link.reached(SPARE, 1)? {
+        link.relax();
+    }
+    Ok(())
+}
+
 /// A sender whose target takes nothing from its ring.
 pub(super) fn ring_space<L: Link>(world: &World<'_, L>) -> Result {
-    const ATTEMPTS: u64 = 1000;
     let (sender, target) = (Rank::new(0), Rank::new(1));
     let window = world.allocate::<u64>(1)?;
-    let (key, _) = world.link().scratch();
     match world.rank().get() {
         0 => {
-            let mut sent = 0;
-            let late = loop {
-                if sent == ATTEMPTS {
-                    return Err(NO_ERROR);
-                }
-                let data = [sent + 1];
-                let put = window.to(target, 0).notify(Tag(2)).put(&data)?;
-                match answered(put.wait_within(SHORT), rma::Request::wait_within) {
-                    Ok(()) => sent += 1,
-                    Err(late) => {
-                        check("nothing was sent", late.handle.has_begun(), false)?;
-                        break late.error;
-                    }
-                }
-            };
-            timed_out(late, Waiting::RingSpace, 1, &[target])?;
-            // Past the ring: tells how many were sent, which also says "go on".
-            let link = world.link();
-            insist(link, || link.put(target, key, 0, &sent.to_le_bytes()))?;
-            insist(link, || link.fence())?;
-            insist(link, || link.signal(target, SPARE, 1))?;
+            let sent = fill(&window, target, 1)?;
+            say_sent(world.link(), target, sent)?;
             Ok(window.put_notify(target, 0, &[sent + 1], Tag(2))?)
         }
         1 => {
-            while !world.link().reached(SPARE, 1)? {
-                world.link().relax();
-            }
-            let mut bytes = [0; 8];
-            let get = world.link().get(target, key, 0, &mut bytes, &Op::new());
-            get?;
-            let sent = u64::from_le_bytes(bytes);
+            let sent = hear_sent(world.link(), target)?;
             let mut request = window.expect(0..1, Tag(2))?.from(sender)?;
             for _ in 0..=sent {
                 request.start()?;
@@ -267,10 +212,7 @@ pub(super) fn lock<P: MachinePlatform>(context: &mut Context<'_, P>) -> Result {
         let put = window.to(target, 0).notify(Tag(1)).put(&[1])?;
         let late = put.wait_within(SHORT);
         drop(held);
-        let Err(late) = late else {
-            return Err(NO_ERROR);
-        };
-        timed_out(late.error, Waiting::Lock, 1, &[target])?;
+        timed_out(late, Waiting::Lock, 1, &[target])?;
         go(&window, target)?;
     } else if me == target {
         await_go(&window, Rank::new(0))?;

@@ -10,6 +10,7 @@ use flagpost::{
     rma::Operation,
 };
 
+use super::steps::{self, finds};
 use crate::{Result, context::check};
 
 const ZERO: Rank = Rank::new(0);
@@ -57,9 +58,7 @@ fn tell_at_length<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result {
 
 /// Waits for so many notifications.
 fn hear<L: Link, S>(window: &Words<'_, L, S>, from: Rank, count: u16) -> Result {
-    let mut request = window.expect(0..WORDS, Tag(1))?.from(from)?.times(count)?;
-    request.start()?;
-    request.wait()?;
+    steps::hear(window.expect(0..WORDS, Tag(1))?.from(from)?.times(count)?)?;
     Ok(())
 }
 
@@ -142,9 +141,7 @@ pub(super) fn by_post<'w, L: Link, S: Strategy<'w, L>>(
             window.post(&origins)?.wait()?;
         } else if me == TWO {
             let access = window.start(&targets)?;
-            let mut word = [0];
-            access.get(ONE, 0, &mut word)?;
-            check("payload", word[0], round)?;
+            finds("payload", &access, ONE, 0, [round])?;
             access.complete()?;
         }
         world.barrier()?;
@@ -173,9 +170,7 @@ pub(super) fn by_complete<'w, L: Link, S: Strategy<'w, L>>(
         } else if me == TWO {
             window.post(&origins)?.wait()?;
             let lock = window.lock_shared(ONE)?;
-            let mut word = [0];
-            lock.get(ONE, 0, &mut word)?;
-            check("payload", word[0], round)?;
+            finds("payload", &lock, ONE, 0, [round])?;
             lock.unlock()?;
         }
         world.barrier()?;
@@ -271,9 +266,7 @@ pub(super) fn unlocked<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u3
     } else if me == TWO {
         hear(window, ZERO, 1)?;
         let lock = window.lock_shared(ONE)?;
-        let mut word = [0];
-        lock.get(ONE, 0, &mut word)?;
-        check("payload", word[0], round)?;
+        finds("payload", &lock, ONE, 0, [round])?;
         lock.unlock()?;
     } else if me == ONE {
         hear(window, ZERO, 1)?;

@@ -2,6 +2,7 @@
 
 use flagpost::{Differs, Error, Link, Rank, Rma as _, World};
 
+use super::world::fails;
 use super::world::{NO_ERROR, differs, refused as refuses};
 use crate::{Result, context::check};
 
@@ -93,11 +94,9 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     }
     // More memory than there is: on all ranks together, and the next window is as if nothing had
     // been.
-    match world.allocate::<u64>(usize::MAX / 2) {
-        Err(Error::MemoryFull { .. }) => {}
-        Err(other) => return Err(other.into()),
-        Ok(_) => return Err(NO_ERROR),
-    }
+    fails(world.allocate::<u64>(usize::MAX / 2), |error| {
+        matches!(error, Error::MemoryFull { .. })
+    })?;
     match world.allocate::<u8>(1 << 30) {
         Err(Error::MemoryFull { missing_bytes }) => {
             check("says how much", missing_bytes > 1 << 20, true)?;

@@ -6,6 +6,8 @@ use flagpost_link::{
     Access as _, LocalMemory as _, Op, Refusal, Slot, Telling as _, Waiting as _, Wants,
 };
 
+use super::handles;
+use super::steps::hear;
 use super::{insist, join, join_as, other, timeout};
 use crate::{Context, Failure, MachinePlatform, Result, Ring, context::check};
 
@@ -22,15 +24,27 @@ pub(super) const fn differs(rank: Rank, differs: Differs) -> Error {
 }
 
 /// Checks that `result` is exactly this error.
-pub(super) fn refused<T, E: Into<Error>>(
+pub(super) fn refused<T, E: Into<Failure>>(
     what: &'static str,
     result: Result<T, E>,
     expected: Error,
 ) -> Result {
     match result.map_err(Into::into) {
-        Err(error) if error == expected => Ok(()),
-        Err(other) => Err(Failure::Library(other)),
+        Err(Failure::Library(error)) if error == expected => Ok(()),
+        Err(other) => Err(other),
         Ok(_) => check(what, 0_u64, 1_u64),
+    }
+}
+
+/// Checks that `result` is an error, and one that is `expected`.
+pub(super) fn fails<T, E: Into<Failure>>(
+    result: Result<T, E>,
+    expected: impl FnOnce(&Error) -> bool,
+) -> Result {
+    match result.map_err(Into::into) {
+        Err(Failure::Library(error)) if expected(&error) => Ok(()),
+        Err(other) => Err(other),
+        Ok(_) => Err(NO_ERROR),
     }
 }
 
@@ -56,9 +70,7 @@ pub(super) fn restart<P: MachinePlatform>(context: &mut Context<'_, P>) -> Resul
             window.put_notify(first.rank().next(first.size()), 0, &[tag], Tag(tag))?;
         }
         again()?;
-        let mut sent = window.expect(0..1, TagFilter::Any)?.times(3)?;
-        sent.start()?;
-        sent.wait()?;
+        hear(window.expect(0..1, TagFilter::Any)?.times(3)?)?;
         for tag in 0..3 {
             window.put_notify(first.rank().next(first.size()), 0, &[tag], Tag(tag))?;
         }
@@ -111,7 +123,7 @@ pub(super) fn other_config<P: MachinePlatform>(context: &mut Context<'_, P>) -> 
     let mut words = [0; 2];
     let starting = World::starting(part.link().ok_or(NO_ERROR)?, &mut words, config)?;
     refused("a part", meet(&starting, &machine), error)?;
-    refused("again", starting.meet_within(timeout::NONE), error)?;
+    refused("again", starting.meet_within(handles::NONE), error)?;
     drop(starting);
     Ok(part.free()?)
 }
@@ -119,7 +131,7 @@ pub(super) fn other_config<P: MachinePlatform>(context: &mut Context<'_, P>) -> 
 /// Calls in vain until all have met.
 fn meet<L: Link>(starting: &Starting<'_, L>, machine: &impl Relax) -> Result<(), Error> {
     loop {
-        match starting.meet_within(timeout::NONE) {
+        match starting.meet_within(handles::NONE) {
             Err(Error::Timeout(_)) => machine.relax(&[]),
             met => return met,
         }
@@ -149,11 +161,10 @@ pub(super) fn restarted_call<P: MachinePlatform>(context: &mut Context<'_, P>) -
         timeout::await_go(&window, Rank::new(1))?;
     } else if world.rank() == Rank::new(1) {
         for _ in 0..ATTEMPTS {
-            match world.within(timeout::NONE, || world.broadcast(root, &mut [0, 0])) {
-                Err(Error::Timeout(_)) => (),
-                Err(other) => return Err(other.into()),
-                Ok(()) => return Err(NO_ERROR),
-            }
+            fails(
+                world.within(handles::NONE, || world.broadcast(root, &mut [0, 0])),
+                |error| matches!(error, Error::Timeout(_)),
+            )?;
         }
         timeout::go(&window, root)?;
     }
@@ -187,15 +198,11 @@ pub(super) fn reset_alone<P: MachinePlatform>(context: &mut Context<'_, P>) -> R
         if me == alone || number == 2 {
             continue;
         }
-        let waited = world.within(timeout::NONE, || {
+        let waited = world.within(handles::NONE, || {
             window.put_notify(alone, 0, &[77], Tag(99))?;
             world.barrier()
         });
-        match waited {
-            Err(Error::Timeout(_)) => (),
-            Err(other) => return Err(other.into()),
-            Ok(()) => return Err(NO_ERROR),
-        }
+        fails(waited, |error| matches!(error, Error::Timeout(_)))?;
     }
     Ok(())
 }
