@@ -9,6 +9,7 @@ use flagpost::{
 use flagpost_link::Word as _;
 
 use super::handles::{SHORT, short, timed_out};
+use super::steps::neighbours;
 use super::{
     timeout::{await_go, go},
     world::{NO_ERROR, refused},
@@ -21,8 +22,7 @@ const SECOND: Rank = Rank::new(1);
 /// The own word beside the one that is put, in the request's lines: written back when the request
 /// starts, refused until it is complete.
 pub(super) fn shared_line<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (_, next, _) = neighbours(world);
     // Two words of a line, and one of another.
     let words = (L::LINE / 4).max(2);
     let mut window = world.allocate::<u32>(2 * words)?;

@@ -7,6 +7,7 @@ use flagpost::{
 
 use flagpost_link::Word as _;
 
+use super::steps::neighbours;
 use super::world::{NO_ERROR, refused};
 use crate::{Result, context::check};
 
@@ -20,8 +21,7 @@ fn number(rank: Rank) -> u32 {
 /// An error without its handle.
 /// A token goes round, told by a counter; all that tells, one after the other.
 pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let mut window = world.allocate::<u64>(4)?;
     window.set_num_notify(2)?;
     let of = |rank: Rank, round: u64| 100 * u64::from(rank.get()) + round;
@@ -163,8 +163,7 @@ pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result {
 
 /// New counters take the place of the former ones, and are 0 whatever their memory was.
 pub(super) fn again<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (me, next, _) = neighbours(world);
     let mut window = world.allocate::<u64>(1)?;
     for round in 0..5_u32 {
         let count = 1 + (round + u32::from(me.get())) % 9;
@@ -191,14 +190,13 @@ pub(super) fn again<L: Link>(world: &World<'_, L>) -> Result {
 
 /// One rank cannot have what it asks for: nobody gets anything, and all keep what they had.
 pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (me, next, _) = neighbours(world);
     let mut window = world.allocate::<u64>(1)?;
     window.set_num_notify(2)?;
     window.set_notify_value(Counter(1), 30.into())?;
     world.barrier()?;
     window.notify(next, Counter(1))?;
-    for bad in [Rank::new(0), Rank::new(size - 1)] {
+    for bad in [Rank::new(0), Rank::new(world.size() - 1)] {
         for number in [u32::MAX, u32::MAX / 8, 1 << 24] {
             let asked = if me == bad { number } else { 5 };
             match window.set_num_notify(asked) {
@@ -226,8 +224,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result {
 /// Windows have counters of their own, of each kind; a window that is freed gives them back, and
 /// the others stay.
 pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (_, next, _) = neighbours(world);
     let memory = world.reserve(64)?;
     let mut kept = world.allocate_with::<u64, EpochSlots<'_>>(1, Model::Unified)?;
     kept.set_num_notify(1)?;
@@ -260,8 +257,7 @@ pub(super) fn windows<L: Link>(world: &World<'_, L>) -> Result {
 /// A window is not freed while a request of it waits; nor is it freed under its peers'
 /// notifications.
 pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (me, next, _) = neighbours(world);
     let mut window = world.allocate::<u32>(2)?;
     window.set_num_notify(1)?;
     let mut request = window.expect_count(0..2, Counter(0), 1)?;

@@ -6,15 +6,15 @@
     reason = "what is made goes back to its user, without a heap"
 )]
 
-use flagpost::epoch::Strategy;
 use flagpost::{
     Budget, Differs, EpochSlots, Error, Kind, Link, Memory, Model, Options, Rank, Rma as _, Tag,
     TagFilter, Unfinished, World, rma::Operation,
 };
 use flagpost_link::{Op, Place};
 
-use super::steps::{finds, hear};
+use super::steps::{Signals, finds, hear, neighbours};
 use super::{
+    insist,
     notify_request::free_unmatched,
     world::{NO_ERROR, differs, refused as refuses},
 };
@@ -42,28 +42,17 @@ pub(super) fn dirty<L: Link>(world: &World<'_, L>) -> Result {
     window.free()?;
     let key = link.allocate(BYTES, Place::Symmetric)?;
     world.barrier()?;
-    raw(world, || link.put(next, key, 0, &[next.get() as u8; BYTES]))?;
+    insist(world.link(), || {
+        link.put(next, key, 0, &[next.get() as u8; BYTES])
+    })?;
     for _ in 0..4 {
         world.barrier()?;
         let (mut seen, op) = ([0; BYTES], Op::new());
-        raw(world, || link.get(me, key, 0, &mut seen, &op))?;
+        insist(world.link(), || link.get(me, key, 0, &mut seen, &op))?;
         check("what was put", seen == [me.get() as u8; BYTES], true)?;
     }
     link.withdraw(key);
     Ok(())
-}
-
-/// Repeats an operation of the link while it is refused for the moment only.
-fn raw<L: Link, T>(
-    world: &World<'_, L>,
-    mut operation: impl FnMut() -> Result<T, flagpost_link::Refusal>,
-) -> Result<T> {
-    loop {
-        match operation() {
-            Err(refusal) if refusal.is_transient() => world.link().relax(),
-            other => return Ok(other?),
-        }
-    }
 }
 
 /// A window with notifications that are not matched is not freed. One that takes its place later
@@ -102,11 +91,7 @@ pub(super) fn full_queue<L: Link>(world: &World<'_, L>) -> Result {
     };
     check("full", error == Error::QueueFull { capacity: 64 }, true)?;
     let (group, window) = ([me], handle.keep());
-    refuses(
-        "no epochs",
-        window.start(&world.group(&group)?),
-        Error::EpochAbandoned,
-    )?;
+    refuses("no epochs", window.start(group), Error::EpochAbandoned)?;
     hear(
         other
             .expect(0..0, Tag(2))?
@@ -189,8 +174,7 @@ fn offer<L: Link>(of: Rank) -> (usize, usize, usize) {
 /// Pieces of different lengths, bases and units; what was in memory before is there, and what was
 /// put stays.
 pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let memory = world.reserve(2 * L::LINE + 48 + 24 * 3 + 5)?;
     let (base, bytes, unit) = offer::<L>(me);
     let mine = 1000 + u32::from(me.get());
@@ -198,7 +182,7 @@ pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result {
     memory.write(base + bytes, &[0xEE_u8; 5])?;
     let window = world.create::<u32>(&memory, base..base + bytes, unit)?;
     check("kind", window.kind() == Kind::Created, true)?;
-    for rank in (0..size).map(Rank::new) {
+    for rank in (0..world.size()).map(Rank::new) {
         let (_, bytes, unit) = offer::<L>(rank);
         check("bytes", window.bytes_of(rank)? as u64, bytes as u64)?;
         check("unit", window.unit_of(rank)? as u64, unit as u64)?;
@@ -239,8 +223,7 @@ pub(super) fn created<L: Link>(world: &World<'_, L>) -> Result {
 
 /// Notified puts into memory that its owner has just written, matched late or never.
 pub(super) fn created_notified<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (_, next, _) = neighbours(world);
     // Words of lines of their own: matched, the owner's, not matched.
     let line = (L::LINE / 4).max(4);
     let (matched, own, unmatched) = (1, line + 1, 2 * line + 1);
@@ -322,11 +305,11 @@ pub(super) fn released<L: Link>(world: &World<'_, L>) -> Result {
     memory.write(0, &[9_u8; BYTES])?;
     memory.release()?;
     let key = link.allocate(BYTES, Place::Own)?;
-    raw(world, || link.put(me, key, 0, &[5; BYTES]))?;
+    insist(world.link(), || link.put(me, key, 0, &[5; BYTES]))?;
     for _ in 0..4 {
         world.barrier()?;
         let (mut seen, op) = ([0; BYTES], Op::new());
-        raw(world, || link.get(me, key, 0, &mut seen, &op))?;
+        insist(world.link(), || link.get(me, key, 0, &mut seen, &op))?;
         check("what was put", seen == [5; BYTES], true)?;
     }
     link.withdraw(key);
@@ -407,8 +390,7 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result {
 
 /// Neighbours' elements by loads and stores, without epochs.
 pub(super) fn shared<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let window = world.allocate_with::<u32, EpochSlots<'_>>(4, Model::Unified)?;
     if !L::DIRECT {
         let refused = window.peer(next).map(|_| ());
@@ -492,10 +474,10 @@ pub(super) fn small_free<L: Link>(
         window.free()?;
     }
     let key = link.allocate(4, Place::Symmetric)?;
-    raw(world, || link.put(me, key, 0, &[5; 4]))?;
-    raw(world, || link.fence())?;
+    insist(world.link(), || link.put(me, key, 0, &[5; 4]))?;
+    insist(world.link(), || link.fence())?;
     let (mut seen, op) = ([0; 4], Op::new());
-    raw(world, || link.get(me, key, 0, &mut seen, &op))?;
+    insist(world.link(), || link.get(me, key, 0, &mut seen, &op))?;
     check("what was put", seen == [5; 4], true)
 }
 
@@ -519,20 +501,18 @@ pub(super) fn memory<'w, L: Link>(world: &'w World<'w, L>) -> Result<Memory<'w, 
 
 /// Pieces that begin anywhere, with any strategy, in both models: ranges of them that are exposed
 /// or expected, and neighbours' elements by loads and stores. What lies around them stays.
-pub(super) fn anywhere<'w, L: Link, S: Strategy<'w, L>>(
+pub(super) fn anywhere<'w, L: Link, S: Signals<'w, L>>(
     world: &'w World<'w, L>,
     memory: &'w Memory<'w, L>,
-    strategy: impl Fn() -> S::Options,
 ) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let from = |rank: Rank| 100 * (u32::from(rank.get()) + 1);
     let (range, unit) = laid_out::<L>(me);
     for model in [Model::Separate, Model::Unified] {
         memory.write(range.start - 4, &[7])?;
         memory.write(range.end, &[8])?;
         let options = Options {
-            strategy: strategy(),
+            strategy: S::posts(1),
             model,
         };
         let window = world.create_with::<u32, S>(memory, range.clone(), unit, options)?;

@@ -1,12 +1,12 @@
 //! Dynamic windows: memory that is attached and detached without the others.
 
-use flagpost::epoch::Strategy;
 use flagpost::{
     Budget, Config, Differs, Displacement, DynamicOptions, DynamicWindow, Error, Kind, Link,
     Memory, Rank, Rma as _, Tag, Unfinished, Validation, World,
 };
 
 use super::handles::{NONE, again};
+use super::steps::{Signals, neighbours};
 use super::{
     small::RING,
     world::{NO_ERROR, differs, refused as refuses},
@@ -35,13 +35,12 @@ pub(super) fn next_of<L: Link>(world: &World<'_, L>, mine: Displacement) -> Resu
 }
 
 /// An epoch of a ring, in which `access` gets at the next rank's memory.
-pub(super) fn epoch<'w, L: Link, S: Strategy<'w, L>>(
+pub(super) fn epoch<'w, L: Link, S: flagpost::epoch::Strategy<'w, L>>(
     window: &DynamicWindow<'w, L, S>,
     access: impl FnOnce(&flagpost::epoch::pscw::Access<'_, 'w, u8, L, S>, Rank) -> Result,
 ) -> Result {
     let world = window.window().world();
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let exposure = window.window().post([prev])?;
     let open = window.window().start([next])?;
     access(&open, next)?;
@@ -239,8 +238,7 @@ pub(super) fn many<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
 /// Memory that comes and goes while an exposure is open.
 pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     let [owner, origin] = [0, 1].map(Rank::new);
-    let (only_owner, only_origin) = ([owner], [origin]);
-    let (owners, origins) = (world.group(&only_owner)?, world.group(&only_origin)?);
+    let (owners, origins) = ([owner], [origin]);
     let words = world.allocate::<u64>(1)?;
     let window = world.dynamic(options(validation))?;
     let mut word =
@@ -250,7 +248,7 @@ pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
     match world.rank().get() {
         0 => {
             let memory = world.reserve(64)?;
-            let exposure = window.window().post(&origins)?;
+            let exposure = window.window().post(origins)?;
             memory.write(0, &[5_u32; 16])?; // dirty when it is attached
             let here = window.attach(&memory)?;
             let refused = window.write(here, &[1_u32]);
@@ -272,7 +270,7 @@ pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
             word.start()?;
             word.wait()?;
             let there = Displacement::new(words.local().get(0)?);
-            let access = window.window().start(&owners)?;
+            let access = window.window().start(owners)?;
             let mut seen = [0_u32; 16];
             window.at(&access, there).get(owner, 0, &mut seen)?;
             check("what was dirty", seen == [5; 16], true)?;
@@ -294,8 +292,7 @@ pub(super) fn open<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
 pub(super) fn race<L: Link>(world: &World<'_, L>, validation: Validation) -> Result {
     const ROUNDS: u32 = 8;
     let [owner, origin] = [0, 1].map(Rank::new);
-    let (only_owner, only_origin) = ([owner], [origin]);
-    let (owners, origins) = (world.group(&only_owner)?, world.group(&only_origin)?);
+    let (owners, origins) = ([owner], [origin]);
     let window = world.dynamic(DynamicOptions {
         regions: 1,
         ..options(validation)
@@ -313,7 +310,7 @@ pub(super) fn race<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
         })?;
         match world.rank().get() {
             0 => {
-                let exposure = window.window().post(&origins)?;
+                let exposure = window.window().post(origins)?;
                 window.detach(&old)?;
                 window.attach(&new)?;
                 world.barrier()?;
@@ -321,7 +318,7 @@ pub(super) fn race<L: Link>(world: &World<'_, L>, validation: Validation) -> Res
                 window.detach(&new)?;
             }
             1 => {
-                let access = window.window().start(&owners)?;
+                let access = window.window().start(owners)?;
                 let mut seen = [0_u32; 4];
                 match window.at(&access, there).get(owner, 0, &mut seen) {
                     Ok(()) => check("the old memory's", seen == [5; 4], true)?,
@@ -371,9 +368,8 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     three.read(0, &mut [0_u8])?;
 
     let group = [me];
-    let group = world.group(&group)?;
-    let exposure = window.window().post(&group)?;
-    let access = window.window().start(&group)?;
+    let exposure = window.window().post(group)?;
+    let access = window.window().start(group)?;
     let mut bytes = [0_u8; 8];
     refuses(
         "beyond",
@@ -497,16 +493,14 @@ fn swap<L: Link>(small: &Small<'_, '_, L>) -> Result {
     let [origin, owner] = [0, 1].map(Rank::new);
     if world.rank() == owner {
         let origins = [origin];
-        let origins = world.group(&origins)?;
-        let exposure = window.window().post(&origins)?;
+        let exposure = window.window().post(origins)?;
         window.detach(ones)?;
         window.attach(twos)?;
         exposure.wait()?;
-        return Ok(window.window().post(&origins)?.wait()?);
+        return Ok(window.window().post(origins)?.wait()?);
     }
     let targets = [owner];
-    let targets = world.group(&targets)?;
-    let access = window.window().start(&targets)?;
+    let access = window.window().start(targets)?;
     let mut seen = [1_u32];
     match window.at(&access, there).get(owner, 0, &mut seen) {
         Ok(()) => check("what was named", seen[0], 1_u32)?,
@@ -515,21 +509,18 @@ fn swap<L: Link>(small: &Small<'_, '_, L>) -> Result {
     }
     access.complete()?;
     // Posted behind the detach: whatever is kept is out of date.
-    let access = window.window().start(&targets)?;
+    let access = window.window().start(targets)?;
     let gone = window.at(&access, there).get(owner, 0, &mut seen);
     refuses("detached", gone, Error::NotAttached)?;
     Ok(access.complete()?)
 }
 
 /// Attached memory in epochs of any strategy, with both ways to validate.
-pub(super) fn with<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    strategy: impl Fn() -> S::Options,
-) -> Result {
+pub(super) fn with<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let from = |rank: Rank| 10 * (u32::from(rank.get()) + 1);
     for validation in [Validation::Counter, Validation::Invalidation] {
-        let window = world.dynamic_with::<S>(options(validation), strategy())?;
+        let window = world.dynamic_with::<S>(options(validation), S::posts(1))?;
         // As many as there can be, of several lines: the last bytes of each are read and put to.
         let memories = [world.reserve(8)?, world.reserve(40)?, world.reserve(100)?];
         let end = |memory: &Memory<'_, L>| memory.len() as u32 - 8;

@@ -8,6 +8,7 @@ use flagpost::{
 };
 
 use super::handles::{SHORT, at_lock, is_late, short, timed_out, unless_early};
+use super::steps::neighbours;
 use super::world::fails;
 use super::{
     join,
@@ -35,15 +36,14 @@ fn await_posts<'w, L: Link>(
 /// it has read.
 pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
     const ROUNDS: u32 = 3;
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let window = world.allocate::<u32>(24)?;
     let events = world.events(2)?;
     check("events", events.len(), 2_u32)?;
     let full = events.event(1)?;
-    let last = ROUNDS * u32::from(size);
+    let last = ROUNDS * u32::from(world.size());
     for round in 0..ROUNDS {
-        let number = round * u32::from(size) + u32::from(me.get());
+        let number = round * u32::from(world.size()) + u32::from(me.get());
         if number > 0 {
             await_posts(&window, 4..24, full, 1)?;
             for index in [4, 10, 23] {
@@ -128,8 +128,7 @@ pub(super) fn orders<L: Link>(world: &World<'_, L>) -> Result {
 /// The own word beside what is put: a request writes it back when it starts; what was counted
 /// before counts.
 pub(super) fn requests<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (_, next, _) = neighbours(world);
     let window = world.allocate::<u32>(40)?;
     let events = world.events(1)?;
     let local = window.local();
@@ -245,9 +244,8 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
 /// One rank wants others, or more than there can be: nobody gets any. What is freed can be had
 /// again, with no posts.
 pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
-    let last = Rank::new(size - 1);
+    let (me, next, _) = neighbours(world);
+    let last = Rank::new(world.size() - 1);
     for number in [u32::MAX, u32::MAX / 8, 1 << 24] {
         let asked = if me == last { number } else { 3 };
         match world.events(asked) {
@@ -259,7 +257,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result {
             Ok(_) => return Err(NO_ERROR),
         }
     }
-    if size > 1 {
+    if world.size() > 1 {
         let asked = 3 + u32::from(me == last);
         fails(world.events(asked), |error| {
             matches!(

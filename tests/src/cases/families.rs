@@ -69,67 +69,56 @@ macro_rules! case {
     };
 }
 
-/// The cases of PSCW, with epochs signalled as `$strategy` does. `$options` makes its options of
-/// how many posts can be under way to a rank at the same time.
+/// The cases of PSCW, with epochs signalled as `$strategy` does.
 macro_rules! pscw_cases {
-    ($prefix:literal, $strategy:ident, $options:expr) => {
+    ($prefix:literal, $strategy:ident) => {
         cases! {
-            ["pscw." $prefix "ring", 1..=ANY, pscw::ring::<_, $strategy<'_>>, $options(1)]
-            ["pscw." $prefix "get", 2..=ANY, pscw::get::<_, $strategy<'_>>, $options(1)]
-            ["pscw." $prefix "fan_in", 2..=ANY, pscw::fan_in::<_, $strategy<'_>>, $options(1)]
-            ["pscw." $prefix "fan_out", 2..=ANY, |world|
-                pscw::fan_out::<_, $strategy<'_>>(world, $options(world.size() - 1))]
-            ["pscw." $prefix "all_to_all", 2..=48, |world|
-                pscw::all_to_all::<_, $strategy<'_>>(world, $options(world.size() - 1))]
-            ["pscw." $prefix "switch", 3..=ANY, pscw::switch::<_, $strategy<'_>>, $options(2)]
-            ["pscw." $prefix "early_posts", 3..=ANY, |world|
-                pscw::early_posts::<_, $strategy<'_>>(world, $options((world.size() - 1).min(4)))]
-            ["pscw." $prefix "windows", 2..=ANY, pscw::windows::<_, $strategy<'_>>, $options(1)]
-            ["pscw." $prefix "test", 2..=ANY, pscw::test::<_, $strategy<'_>>, $options(1)]
-            ["pscw." $prefix "immediate", 3..=ANY, pscw::immediate::<_, $strategy<'_>>, $options(2)]
-            ["pscw." $prefix "strangers", 3..=MANY,
-                pscw::strangers::<_, $strategy<'_>>, $options(2)]
-            ["pscw." $prefix "full_ring", 2..=ANY, pscw::full_ring::<_, $strategy<'_>>, $options(1)]
-            ["pscw." $prefix "groups", 1..=48, |world|
-                pscw::groups::<_, $strategy<'_>>(world, $options(world.size()))]
-            ["pscw." $prefix "misuse", 1..=MANY, pscw::misuse::<_, $strategy<'_>>, $options(1)]
+            ["pscw." $prefix "ring", 1..=ANY, pscw::ring::<_, $strategy<'_>>]
+            ["pscw." $prefix "get", 2..=ANY, pscw::get::<_, $strategy<'_>>]
+            ["pscw." $prefix "fan_in", 2..=ANY, pscw::fan_in::<_, $strategy<'_>>]
+            ["pscw." $prefix "fan_out", 2..=ANY, pscw::fan_out::<_, $strategy<'_>>]
+            ["pscw." $prefix "all_to_all", 2..=48, pscw::all_to_all::<_, $strategy<'_>>]
+            ["pscw." $prefix "switch", 3..=ANY, pscw::switch::<_, $strategy<'_>>]
+            ["pscw." $prefix "early_posts", 3..=ANY, pscw::early_posts::<_, $strategy<'_>>]
+            ["pscw." $prefix "windows", 2..=ANY, pscw::windows::<_, $strategy<'_>>]
+            ["pscw." $prefix "test", 2..=ANY, pscw::test::<_, $strategy<'_>>]
+            ["pscw." $prefix "immediate", 3..=ANY, pscw::immediate::<_, $strategy<'_>>]
+            ["pscw." $prefix "strangers", 3..=MANY, pscw::strangers::<_, $strategy<'_>>]
+            ["pscw." $prefix "full_ring", 2..=ANY, pscw::full_ring::<_, $strategy<'_>>]
+            ["pscw." $prefix "groups", 1..=48, pscw::groups::<_, $strategy<'_>>]
+            ["pscw." $prefix "misuse", 1..=MANY, pscw::misuse::<_, $strategy<'_>>]
             ["pscw." $prefix "created", 1..=MANY, |world| {
                 let memory = created::memory(world)?;
-                created::anywhere::<_, $strategy<'_>>(world, &memory, || $options(1))
+                created::anywhere::<_, $strategy<'_>>(world, &memory)
             }]
-            ["pscw." $prefix "dynamic", 1..=MANY, dynamic::with::<_, $strategy<'_>>, || $options(1)]
-            ["told." $prefix "by_post", 3..=ANY, told::by_post::<_, $strategy<'_>>, $options(1)]
-            ["told." $prefix "by_complete", 3..=ANY,
-                told::by_complete::<_, $strategy<'_>>, $options(1)]
-            ["timeout." $prefix "post", 2..=ANY,
-                pscw_timeout::post::<_, $strategy<'_>>, $options(1)]
+            ["pscw." $prefix "dynamic", 1..=MANY, dynamic::with::<_, $strategy<'_>>]
+            ["told." $prefix "by_post", 3..=ANY, told::by_post::<_, $strategy<'_>>]
+            ["told." $prefix "by_complete", 3..=ANY, told::by_complete::<_, $strategy<'_>>]
+            ["timeout." $prefix "post", 2..=ANY, pscw_timeout::post::<_, $strategy<'_>>]
             ["timeout." $prefix "second_post", 3..=ANY,
-                pscw_timeout::second_post::<_, $strategy<'_>>, $options(2)]
-            ["timeout." $prefix "wait", 2..=ANY,
-                pscw_timeout::wait::<_, $strategy<'_>>, $options(1)]
-            ["timeout." $prefix "every_call", 1..=48, |world|
-                pscw_timeout::every_call::<_, $strategy<'_>>(world, $options(world.size()))]
-            ["timeout." $prefix "dropped", 3..=MANY,
-                pscw_timeout::dropped::<_, $strategy<'_>>, $options(2)]
+                pscw_timeout::second_post::<_, $strategy<'_>>]
+            ["timeout." $prefix "wait", 2..=ANY, pscw_timeout::wait::<_, $strategy<'_>>]
+            ["timeout." $prefix "every_call", 1..=48, pscw_timeout::every_call::<_, $strategy<'_>>]
+            ["timeout." $prefix "dropped", 3..=MANY, pscw_timeout::dropped::<_, $strategy<'_>>]
             ["small." $prefix "fan_out", 2..=4, small small::fan_out::<_, _, 1>, |world|
-                world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options(world.size() - 1))]
+                small::window::<_, $strategy<'_>>(world, world.size() - 1)]
             ["small." $prefix "fan_out_twice", 2..=3, epochs 2,
                 small small::fan_out::<_, _, 2>, |world|
-                world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options(world.size() - 1))]
+                small::window::<_, $strategy<'_>>(world, world.size() - 1)]
             ["small." $prefix "fan_in", 3..=3, small small::fan_in::<_, _, 1>, |world|
-                world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options(1))]
+                small::window::<_, $strategy<'_>>(world, 1)]
             ["small." $prefix "fan_in_twice", 3..=3, epochs 2,
                 small small::fan_in::<_, _, 2>, |world|
-                world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options(1))]
+                small::window::<_, $strategy<'_>>(world, 1)]
             ["small." $prefix "switch", 3..=3, epochs 2, small small::switch, |world|
-                world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options(2))]
+                small::window::<_, $strategy<'_>>(world, 2)]
             ["small." $prefix "ring", 2..=MANY, small small::ring::<_, _, 1>, |world|
-                world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options(1))]
+                small::window::<_, $strategy<'_>>(world, 1)]
             ["small." $prefix "ring_twice", 2..=MANY, epochs 2,
                 small small::ring::<_, _, 2>, |world|
-                world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options(1))]
+                small::window::<_, $strategy<'_>>(world, 1)]
             ["small." $prefix "get", 2..=2, small small::get, |world|
-                world.allocate_with::<u32, $strategy<'_>>(small::WORDS, $options(1))]
+                small::window::<_, $strategy<'_>>(world, 1)]
         }
     };
 }
@@ -184,15 +173,15 @@ macro_rules! small_notify_cases {
 
 /// Cases of strategies that take locks.
 macro_rules! lock_cases {
-    ($prefix:literal, $strategy:ident, $options:expr, $needs:path) => {
+    ($prefix:literal, $strategy:ident, $needs:path) => {
         cases! {
             ["timeout." $prefix "rest_of_post", 3..=ANY, with $needs, context |c| {
-                let (machine, options) = (c.machine.clone(), $options(2));
-                pscw_timeout::rest_of_post::<_, _, $strategy<'_>>(&machine, &join(c)?, options)
+                let machine = c.machine.clone();
+                pscw_timeout::rest_of_post::<_, _, $strategy<'_>>(&machine, &join(c)?)
             }]
             ["timeout." $prefix "rest_of_complete", 3..=ANY, with $needs, context |c| {
-                let (machine, options) = (c.machine.clone(), $options(2));
-                pscw_timeout::rest_of_complete::<_, _, $strategy<'_>>(&machine, &join(c)?, options)
+                let machine = c.machine.clone();
+                pscw_timeout::rest_of_complete::<_, _, $strategy<'_>>(&machine, &join(c)?)
             }]
         }
     };

@@ -4,7 +4,7 @@ use flagpost::epoch::Assert;
 use flagpost::{EpochSlots, Error, Link, Model, Rma as _, Tag, Waiting, Window, World};
 
 use super::handles::times_out;
-use super::steps::{finds, hear};
+use super::steps::{finds, hear, neighbours};
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Result, context::check};
 
@@ -17,8 +17,7 @@ fn value(rank: flagpost::Rank, epoch: u32) -> u32 {
 /// Each rank puts to the next and gets from it, in several epochs; in between it stores to its own
 /// piece.
 pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let window = world.allocate::<u32>(5)?;
     let local = window.local();
     for round in 0..2 {
@@ -120,8 +119,7 @@ pub(super) fn all_to_all<L: Link>(world: &World<'_, L>) -> Result {
 
 /// Each assertion where it holds.
 pub(super) fn assertions<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let window = world.allocate::<u32>(2)?;
     let local = window.local();
     let mut epoch = window.fence(Assert::NO_PRECEDE | Assert::NO_STORE)?;
@@ -156,8 +154,7 @@ pub(super) fn assertions<L: Link>(world: &World<'_, L>) -> Result {
 pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result {
     /// In another line than the first.
     const FAR: usize = 64;
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (me, next, _) = neighbours(world);
     let window = world.allocate::<u32>(FAR + 1)?;
     let local = window.local();
     let mut number = 0;
@@ -202,8 +199,7 @@ pub(super) fn own_stores<L: Link>(world: &World<'_, L>) -> Result {
 
 /// Pieces that are not cached.
 pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let window = world.allocate_with::<u32, EpochSlots<'_>>(2, Model::Unified)?;
     let local = window.local();
     let mut epoch = window.fence(NONE)?;
@@ -297,8 +293,7 @@ pub(super) fn timeout<L: Link>(world: &World<'_, L>) -> Result {
 /// An epoch of everybody, to be tried in every schedule.
 pub(super) fn small<L: Link>(window: &Window<'_, u32, L>) -> Result {
     let world = window.world();
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     window.local().set(1, value(me, 1))?;
     let epoch = window.fence(Assert::NO_PRECEDE)?;
     finds("peer's store", &epoch, next, 1, [value(next, 1)])?;

@@ -7,7 +7,7 @@ use flagpost::{
 use flagpost_link::Slots;
 
 use super::insist;
-use super::steps::{finds, hear};
+use super::steps::{finds, hear, neighbours};
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Result, context::check};
 
@@ -209,8 +209,7 @@ pub(super) fn own_before<L: Link>(world: &World<'_, L>) -> Result {
 /// An owner that locks nothing, but synchronizes around the others' epochs.
 pub(super) fn sync<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(2)?;
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (_, next, _) = neighbours(world);
     for round in 1..=3_u32 {
         window.local().set(0, round)?;
         window.sync()?;
@@ -333,11 +332,7 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
         }
         fails(window.locking_all().wait_within(ANY), Error::EpochOpen)?;
         let group = [me];
-        refuses(
-            "start",
-            window.start(&world.group(&group)?).map(drop),
-            Error::EpochOpen,
-        )?;
+        refuses("start", window.start(group).map(drop), Error::EpochOpen)?;
         let mut word = [0];
         let end = Error::OutOfRange { end: 2, len: 1 };
         refuses("range", lock.get(me, 1, &mut word), end)?;
@@ -368,9 +363,9 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     refuses("the last number", all.put(last, 0, &[1]), unknown)?;
     all.unlock()?;
     let group = [me];
-    let exposure = window.post(&world.group(&group)?)?;
+    let exposure = window.post(group)?;
     refuses("sync", window.sync(), Error::Exposed)?;
-    let access = window.start(&world.group(&group)?)?;
+    let access = window.start(group)?;
     fails(
         window.locking_shared(me)?.wait_within(ANY),
         Error::EpochOpen,
@@ -383,11 +378,11 @@ pub(super) fn misuse<L: Link>(world: &World<'_, L>) -> Result {
     access.complete()?;
     exposure.wait()?;
     // Posted and locked at the same time.
-    let exposure = window.post(&world.group(&group)?)?;
+    let exposure = window.post(group)?;
     let lock = window.lock_exclusive(me)?;
     refuses("own store", window.local().set(0, 9), Error::Exposed)?;
     lock.unlock()?;
-    let access = window.start(&world.group(&group)?)?;
+    let access = window.start(group)?;
     access.put(me, 0, &[4])?;
     access.complete()?;
     exposure.wait()?;

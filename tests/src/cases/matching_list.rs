@@ -29,10 +29,9 @@ pub(super) fn options<L: Link>(world: &World<'_, L>) -> Result {
         }
     }
     let window = make(1)?;
-    let own = [world.rank()];
-    let group = world.group(&own)?;
-    let exposure = window.post(&group)?;
-    window.start(&group)?.complete()?;
+    let group = [world.rank()];
+    let exposure = window.post(group)?;
+    window.start(group)?.complete()?;
     Ok(exposure.wait()?)
 }
 
@@ -43,8 +42,8 @@ pub(super) fn reuse<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate_with::<u64, MatchingList<'_>>(1, 4)?;
     for round in 1..=4.min(size) {
         let (to, from) = ([me.ahead(round, size)], [me.ahead(size - round, size)]);
-        let exposure = window.post(&world.group(&from)?)?;
-        let access = window.start(&world.group(&to)?)?;
+        let exposure = window.post(from)?;
+        let access = window.start(to)?;
         let sent = u64::from(me.get()) * 10 + u64::from(round);
         access.put(to[0], 0, &[sent])?;
         access.complete()?;
@@ -62,34 +61,33 @@ pub(super) fn reuse<L: Link>(world: &World<'_, L>) -> Result {
 /// when the first's epoch is over. Its post is found once.
 pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result {
     let [origin, early, late] = [0, 1, 2].map(Rank::new);
-    let only_origin = [origin];
-    let origins = world.group(&only_origin)?;
+    let origins = [origin];
     let window = world.allocate_with::<u64, MatchingList<'_>>(1, 1)?;
     match world.rank().get() {
         0 => {
             await_go(&window, late)?;
             for target in [early, late] {
                 let targets = [target];
-                let access = window.start(&world.group(&targets)?)?;
+                let access = window.start(targets)?;
                 access.put(target, 0, &[5])?;
                 access.complete()?;
             }
             let targets = [late];
-            let access = window.start(&world.group(&targets)?)?;
+            let access = window.start(targets)?;
             is_late(world, Waiting::Post, late, || access.put(late, 0, &[6]))?;
             go(&window, late)?;
             access.put(late, 0, &[6])?;
             Ok(access.complete()?)
         }
         1 => {
-            let exposure = window.post(&origins)?;
+            let exposure = window.post(origins)?;
             go(&window, late)?;
             exposure.wait()?;
             check("put", window.local().get(0)?, 5_u64)
         }
         2 => {
             await_go(&window, early)?;
-            let mut posting = window.posting(&origins)?;
+            let mut posting = window.posting(origins)?;
             for _ in 0..3 {
                 posting = times_out(posting, Waiting::ListSpace, 1, &[origin])?;
             }
@@ -97,7 +95,7 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result {
             posting.wait()?.wait()?;
             check("put", window.local().get(0)?, 5_u64)?;
             await_go(&window, origin)?;
-            window.post(&origins)?.wait()?;
+            window.post(origins)?.wait()?;
             check("second put", window.local().get(0)?, 6_u64)
         }
         _ => Ok(()),
@@ -109,23 +107,23 @@ pub(super) fn full<L: Link>(world: &World<'_, L>) -> Result {
 pub(super) fn small_full<L: Link>(world: &World<'_, L>, go: impl FnOnce()) -> Result {
     let all = [0, 1].map(Rank::new);
     let [origin, late] = all;
-    let origins = world.group(&all[..1])?;
+    let origins = &all[..1];
     let window = world.allocate_with::<u32, MatchingList<'_>>(1, 1)?;
     let first = match world.rank() == origin {
-        true => Some(window.post(&origins)?),
+        true => Some(window.post(origins)?),
         false => None,
     };
     world.barrier()?;
     go();
     let exposure = match first {
         Some(first) => {
-            window.start(&origins)?.complete()?;
-            let access = window.start(&world.group(&all[1..])?)?;
+            window.start(origins)?.complete()?;
+            let access = window.start(&all[1..])?;
             access.put(late, 0, &[5])?;
             access.complete()?;
             return Ok(first.wait()?);
         }
-        None => window.post(&origins)?,
+        None => window.post(origins)?,
     };
     exposure.wait()?;
     check("put", window.local().get(0)?, 5_u32)

@@ -2,7 +2,7 @@
 
 use flagpost::{Differs, EpochSlots, Error, Link, Model, Rma as _, Tag, World};
 
-use super::steps::hear;
+use super::steps::{hear, neighbours};
 use super::world::{differs, refused as refuses};
 use crate::{Result, context::check};
 
@@ -13,8 +13,7 @@ const OWN: u64 = 77;
 /// them.
 pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result {
     const EPOCHS: u64 = 3;
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let per_line = L::LINE.div_ceil(size_of::<u64>());
     let window = world.allocate::<u64>(4 * per_line)?;
     let local = window.local();
@@ -49,8 +48,7 @@ pub(super) fn range<L: Link>(world: &World<'_, L>) -> Result {
 
 /// The owner of a piece that is not cached stores beside its peers' puts, and sees them come.
 pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let window = world.allocate_with::<u32, EpochSlots<'_>>(6, Model::Unified)?;
     let local = window.local();
     for epoch in 1..=3_u32 {

@@ -283,8 +283,7 @@ pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result {
 /// them.
 pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result {
     let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
-    let (only_target, only_origin) = ([target], [origin]);
-    let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
+    let (targets, origins) = ([target], [origin]);
     let window = world.allocate::<u64>(1)?;
     // Inline, it would be in place when it is matched or flushed, and no sooner.
     window.set_inline(false);
@@ -293,14 +292,14 @@ pub(super) fn barrier<L: Link>(world: &World<'_, L>) -> Result {
     }
     world.barrier()?;
     if me == origin {
-        let access = window.start(&targets)?;
+        let access = window.start(targets)?;
         let mut seen = [9];
         access.get(target, 0, &mut seen)?;
         check("put before the barrier", seen[0], 1_u64)?;
         access.put(target, 0, &[2])?;
         access.complete()?;
     } else if me == target {
-        window.post(&origins)?.wait()?;
+        window.post(origins)?.wait()?;
         hear(window.expect(0..1, Tag(1))?.from(origin)?)?;
         check("put behind the barrier", window.local().get(0)?, 2_u64)?;
     }

@@ -8,7 +8,7 @@ use flagpost_link::Op;
 use flagpost_verbs::{Verb, begin};
 
 use super::handles::times_out;
-use super::steps::{hear, same};
+use super::steps::{hear, neighbours, same};
 use super::{
     insist,
     timeout::{SPARE, fill, hear_sent, hear_signal, say_sent},
@@ -41,8 +41,7 @@ fn nothing_is_left<L: Link, S>(window: &Window<'_, u64, L, S>) -> Result {
 /// Everybody changes the next rank's piece in all ways that tell, and finds what the previous one
 /// did.
 pub(super) fn changes<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let window = world.allocate::<u64>(16)?;
     let of = |rank: Rank| 100 * (u64::from(rank.get()) + 1);
     for round in 1..=2_u64 {
@@ -137,8 +136,7 @@ pub(super) fn changes<L: Link>(world: &World<'_, L>) -> Result {
 /// Who is told of a get may store to what was read. Long and short ones.
 pub(super) fn gets<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 20;
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     // Not cached: what its owner stores next is there at once, to be read by a get that has told
     // too early.
     let window = world.allocate_with::<u64, EpochSlots<'_>>(LEN, Model::Unified)?;
@@ -204,8 +202,7 @@ pub(super) fn read_before<L: Link>(world: &World<'_, L>) -> Result {
 /// A cached piece: a started request shows what it holds, and its owner stores to it again when it
 /// is told.
 pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let window = world.allocate::<u64>(8)?;
     let mut read = window.expect(0..8, Tag(1))?.from(prev)?;
     for round in 1..=3_u64 {
@@ -223,8 +220,7 @@ pub(super) fn cached_get<L: Link>(world: &World<'_, L>) -> Result {
 
 /// Notified accesses beside those of an epoch, to the same window.
 pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let window = world.allocate::<u64>(24)?;
     for round in 1..=2_u64 {
         let exposure = window.post([prev])?;

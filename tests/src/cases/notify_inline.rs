@@ -3,7 +3,7 @@
 use flagpost::{EpochSlots, Link, Model, Rma as _, Tag, World, epoch::Assert};
 
 use super::small;
-use super::steps::{finds, hear};
+use super::steps::{finds, hear, neighbours};
 use crate::{Result, context::check};
 
 /// Rounds of the cases.
@@ -263,10 +263,9 @@ pub(super) fn relayed<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
 /// What the owner does around data that travelled inline: own loads and stores beside them, through
 /// the cache and past it.
 pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (me, next, prev) = neighbours(world);
     let window = world.allocate_with::<u32, EpochSlots<'_>>(4, model)?;
-    let mut told = window.expect(0..4, Tag(1))?.from(me.prev(size))?;
+    let mut told = window.expect(0..4, Tag(1))?.from(prev)?;
     for round in 1..=4 * ROUNDS {
         told.start()?;
         world.barrier()?;
@@ -297,8 +296,7 @@ pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result {
 /// stores to beside them.
 pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result {
     const LEN: usize = 8;
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let window = world.allocate::<u64>(LEN)?;
     let mut told = window.expect(3..5, Tag(1))?.from(prev)?;
     let local = window.local();
@@ -328,8 +326,7 @@ pub(super) fn across<L: Link>(world: &World<'_, L>) -> Result {
 /// A range that ends one byte behind a line, expected and exposed: that byte comes, whatever lies
 /// in the cache.
 pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let line = L::LINE;
     let window = world.allocate::<u8>(3 * line)?;
     let mut told = window.expect(0..line + 1, Tag(1))?.from(prev)?;

@@ -9,7 +9,7 @@ use flagpost::{
 use flagpost_link::Slots;
 
 use super::notify_inline::{ROUNDS, check_all, start};
-use super::steps::{finds, hear};
+use super::steps::{finds, hear, neighbours};
 use crate::{Result, context::check};
 
 /// Who sends, and whom to, in cases with two parts.
@@ -108,8 +108,7 @@ pub(super) fn around<L: Link, const N: usize>(world: &World<'_, L>, model: Model
 /// it.
 pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result {
     const WORDS: usize = 16;
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let window = world.allocate::<u32>(2 * WORDS)?;
     let mut told = window.expect(0..2 * WORDS, Tag(1))?.from(prev)?;
     for round in 1..=ROUNDS {

@@ -6,13 +6,13 @@ use flagpost::{
 };
 
 use super::handles::{short, timed_out};
+use super::steps::neighbours;
 use super::world::{NO_ERROR, refused};
 use crate::{Result, context::check};
 
 /// Requests that are complete in the order in which they are asked for, one at a time and together.
 pub(super) fn several<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let window = world.allocate::<u32>(4)?;
     let mut all = [
         window.expect(0..1, Tag(1))?.from(prev)?,
@@ -145,8 +145,7 @@ pub(super) fn probe<L: Link>(world: &World<'_, L>) -> Result {
 /// A request that could take what a started one with a range waits for is refused, be it by equal
 /// sources and tags or by any. Those that no notification matches both of stand started together.
 pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let (window, other) = (world.allocate::<u32>(4)?, world.allocate::<u32>(1)?);
     let ask = |place: usize, tag| window.expect(place..place + 1, tag);
     let mut first = ask(0, Tag(1))?.from(prev)?;
@@ -166,8 +165,8 @@ pub(super) fn overlap<L: Link>(world: &World<'_, L>) -> Result {
             refused("alike", request.start(), Error::RequestsOverlap)?;
             check("is not started", request.is_started(), false)?;
             // Of another source there is nothing to take.
-            if size > 1 && nth == 0 {
-                let mut others = ask(2, Tag(1))?.from(prev.prev(size))?;
+            if world.size() > 1 && nth == 0 {
+                let mut others = ask(2, Tag(1))?.from(prev.prev(world.size()))?;
                 others.start()?;
                 others.cancel()?;
             }

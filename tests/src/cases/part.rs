@@ -5,6 +5,7 @@ use flagpost::{
     Config, Differs, Error, Link, Part, Rank, Rma as _, Room, Tag, World, rma::Operation,
 };
 
+use super::steps::neighbours;
 use super::world::{differs, refused};
 use crate::{Result, context::check};
 
@@ -123,8 +124,7 @@ pub(super) fn spare<L: Link>(world: &World<'_, L>) -> Result {
 }
 
 fn works<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     for round in 1..=2_u32 {
         let window = world.allocate::<u32>(32)?;
         let events = world.events(1)?;
@@ -159,11 +159,11 @@ fn works<L: Link>(world: &World<'_, L>) -> Result {
         events.wait(0, 1)?;
         let mut sum = [1_u32];
         world.allreduce(&mut sum, u32::wrapping_add)?;
-        check("sum", sum[0], size)?;
+        check("sum", sum[0], world.size())?;
         let lock = window.lock_exclusive(FIRST)?;
         lock.get(FIRST, 31, &mut sum)?;
         lock.unlock()?;
-        check("locked", sum[0], size)?;
+        check("locked", sum[0], world.size())?;
         events.free()?;
         window.free()?;
     }

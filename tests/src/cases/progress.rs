@@ -9,7 +9,7 @@ use flagpost::{
     rma::Operation,
 };
 
-use super::steps::{finds, hear};
+use super::steps::{finds, hear, neighbours};
 use crate::{Result, context::check};
 
 /// Elements of the window.
@@ -18,17 +18,16 @@ const WORDS: usize = 80;
 /// Every rank notifies the next one more often than its queue has room for. Nobody takes any; all
 /// other calls still return.
 pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, before) = (me.next(size), me.prev(size));
-    let many: u16 = if size == 2 { 65 } else { 40 };
+    let (me, next, before) = neighbours(world);
+    let many: u16 = if world.size() == 2 { 65 } else { 40 };
     let window = world.allocate::<u64>(WORDS)?;
     for number in 0..many {
         window.put_notify(next, number.into(), &[number.into()], Tag(1))?;
     }
     let mut all = [0; 3];
-    let all = all.get_mut(..size.into()).unwrap_or_default();
+    let all = all.get_mut(..world.size().into()).unwrap_or_default();
     world.allgather(me.get(), all)?;
-    check("gathered", all.iter().copied().eq(0..size), true)?;
+    check("gathered", all.iter().copied().eq(0..world.size()), true)?;
     let mut told = [u64::from(me.get()) + 7];
     world.broadcast(Rank::new(1), &mut told)?;
     check("broadcast", told[0], 8_u64)?;

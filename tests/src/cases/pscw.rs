@@ -1,7 +1,8 @@
 //! Post, start, complete, wait.
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, World, epoch::Strategy};
+use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 
+use super::steps::{Signals, neighbours};
 use super::world::{NO_ERROR, refused};
 use crate::{Failure, Result, context::check};
 
@@ -13,13 +14,9 @@ fn value(rank: Rank, epoch: u64) -> u64 {
 }
 
 /// Every rank is origin and target. Its own word and the one that is put to it share a line.
-pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
-    let window = world.allocate_with::<u64, S>(4, options)?;
+pub(super) fn ring<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
+    let (me, next, prev) = neighbours(world);
+    let window = world.allocate_with::<u64, S>(4, S::posts(1))?;
     let local = window.local();
     for epoch in 0..EPOCHS {
         // Fetches the line before it becomes stale, and makes it dirty.
@@ -45,13 +42,9 @@ pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// What a target stored before its post is what `get` returns.
-pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
-    let window = world.allocate_with::<u64, S>(9, options)?;
+pub(super) fn get<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
+    let (me, next, prev) = neighbours(world);
+    let window = world.allocate_with::<u64, S>(9, S::posts(1))?;
     for epoch in 0..EPOCHS {
         for index in 0..9 {
             window.local().set(index, value(me, epoch) + index as u64)?;
@@ -70,14 +63,11 @@ pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// All others put neighbouring bytes to rank 0: origins share its lines.
-pub(super) fn fan_in<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn fan_in<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let first = [Rank::new(0)];
     let targets = world.group(&first)?;
-    let window = world.allocate_with::<u8, S>(usize::from(size) * 3, options)?;
+    let window = world.allocate_with::<u8, S>(usize::from(size) * 3, S::posts(1))?;
     let own = usize::from(me.get()) * 3;
     for epoch in 0..EPOCHS as u8 {
         if me == first[0] {
@@ -121,14 +111,11 @@ fn others(me: Rank, size: u16, buffer: &mut [Rank; 1024]) -> Result<&[Rank]> {
 }
 
 /// Rank 0 puts to all others in one epoch.
-pub(super) fn fan_out<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn fan_out<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let first = [Rank::new(0)];
     let origins = world.group(&first)?;
-    let window = world.allocate_with::<u64, S>(2, options)?;
+    let window = world.allocate_with::<u64, S>(2, S::posts(size - 1))?;
     let mut buffer = [Rank::new(0); 1024];
     let others = others(first[0], size, &mut buffer)?;
     let targets = world.group(others)?;
@@ -148,12 +135,9 @@ pub(super) fn fan_out<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// Every rank is origin and target of every other.
-pub(super) fn all_to_all<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn all_to_all<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
-    let window = world.allocate_with::<u64, S>(usize::from(size), options)?;
+    let window = world.allocate_with::<u64, S>(usize::from(size), S::posts(size - 1))?;
     let mut buffer = [Rank::new(0); 1024];
     let others = others(me, size, &mut buffer)?;
     let group = world.group(others)?;
@@ -176,14 +160,11 @@ pub(super) fn all_to_all<'w, L: Link, S: Strategy<'w, L>>(
 
 /// Rank 0 accesses ranks 1 and 2 in turn; each posts as early as it can, so that its post falls
 /// together with the other's and with rank 0's clearing of bits. All bits share a byte.
-pub(super) fn switch<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn switch<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let me = world.rank();
     let first = [Rank::new(0)];
     let origins = world.group(&first)?;
-    let window = world.allocate_with::<u64, S>(1, options)?;
+    let window = world.allocate_with::<u64, S>(1, S::posts(2))?;
     for epoch in 0..2 * EPOCHS {
         let target = [Rank::new(1 + (epoch % 2) as u16)];
         if me == first[0] {
@@ -199,14 +180,11 @@ pub(super) fn switch<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// Targets post epoch after epoch while rank 0 serves them in another order.
-pub(super) fn early_posts<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn early_posts<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let first = [Rank::new(0)];
     let origins = world.group(&first)?;
-    let window = world.allocate_with::<u32, S>(8, options)?;
+    let window = world.allocate_with::<u32, S>(8, S::posts((size - 1).min(4)))?;
     let last = (size - 1).min(4);
     for epoch in 0..EPOCHS as u32 {
         if me == first[0] {
@@ -226,15 +204,11 @@ pub(super) fn early_posts<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// Epochs of two windows are independent, also interleaved.
-pub(super) fn windows<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+pub(super) fn windows<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
+    let (me, next, prev) = neighbours(world);
     let (one, two) = (
-        world.allocate_with::<u64, S>(2, options)?,
-        world.allocate_with::<u8, S>(3, options)?,
+        world.allocate_with::<u64, S>(2, S::posts(1))?,
+        world.allocate_with::<u8, S>(3, S::posts(1))?,
     );
     for epoch in 0..EPOCHS {
         let exposure_two = two.post([prev])?;
@@ -254,13 +228,9 @@ pub(super) fn windows<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// `test` ends the epoch like `wait`, without waiting.
-pub(super) fn test<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
-    let window = world.allocate_with::<u64, S>(9, options)?;
+pub(super) fn test<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
+    let (me, next, prev) = neighbours(world);
+    let window = world.allocate_with::<u64, S>(9, S::posts(1))?;
     for epoch in 0..EPOCHS {
         check(
             "stale soon",
@@ -288,14 +258,11 @@ pub(super) fn test<'w, L: Link, S: Strategy<'w, L>>(
 
 /// Epochs that wait for all posts first: then every target has posted, which each can be asked
 /// before.
-pub(super) fn immediate<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn immediate<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let [origin, one, other] = [0, 1, 2].map(Rank::new);
     let (only_origin, both) = ([origin], [one, other]);
     let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
-    let window = world.allocate_with::<u64, S>(1, options)?;
+    let window = world.allocate_with::<u64, S>(1, S::posts(2))?;
     for epoch in 0..EPOCHS {
         // Nobody posts before the origin has looked.
         if world.rank() == origin {
@@ -324,14 +291,11 @@ pub(super) fn immediate<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// A rank that has posted is none of an epoch that does not name it.
-pub(super) fn strangers<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn strangers<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let [origin, one, other] = [0, 1, 2].map(Rank::new);
     let (only_origin, both) = ([origin], [one, other]);
     let origins = world.group(&only_origin)?;
-    let window = world.allocate_with::<u64, S>(1, options)?;
+    let window = world.allocate_with::<u64, S>(1, S::posts(2))?;
     let exposure = match both.contains(&world.rank()) {
         true => Some(window.post(&origins)?),
         false => None,
@@ -356,15 +320,12 @@ pub(super) fn strangers<'w, L: Link, S: Strategy<'w, L>>(
 
 /// An origin that waits for room in the target's ring can complete: whoever tests or waits for its
 /// epoch takes notifications meanwhile.
-pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn full_ring<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let many = super::crowd(world.size());
     let (me, target, origin) = (world.rank(), Rank::new(0), Rank::new(1));
     let (only_target, only_origin) = ([target], [origin]);
     let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
-    let window = world.allocate_with::<u64, S>(1, options)?;
+    let window = world.allocate_with::<u64, S>(1, S::posts(1))?;
     let mut all = window.expect(0..0, Tag(1))?.from(origin)?.times(many)?;
     for with_test in [false, true] {
         if me == origin {
@@ -388,18 +349,15 @@ pub(super) fn full_ring<'w, L: Link, S: Strategy<'w, L>>(
 
 /// Groups of nobody and of everybody in any order, windows interleaved, where a failed allocation
 /// lay.
-pub(super) fn groups<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn groups<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
     let odd = me.get() == 0 && size > 1;
-    let failed = world.allocate_with::<u64, S>(if odd { 4 } else { 40 }, options);
+    let failed = world.allocate_with::<u64, S>(if odd { 4 } else { 40 }, S::posts(size));
     check("failed", failed.is_err(), size > 1)?;
     drop(failed);
     let (one, two) = (
-        world.allocate_with::<u64, S>(0, options)?,
-        world.allocate_with::<u64, S>(3, options)?,
+        world.allocate_with::<u64, S>(0, S::posts(size))?,
+        world.allocate_with::<u64, S>(3, S::posts(size))?,
     );
     let mut buffer = [Rank::new(0); 1024];
     for (place, distance) in buffer.iter_mut().zip(1..=size) {
@@ -426,13 +384,10 @@ pub(super) fn groups<'w, L: Link, S: Strategy<'w, L>>(
 }
 
 /// What types cannot stop is an error value, and epochs go on.
-pub(super) fn misuse<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn misuse<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let me = [world.rank()];
     let group = world.group(&me)?;
-    let window = world.allocate_with::<u64, S>(2, options)?;
+    let window = world.allocate_with::<u64, S>(2, S::posts(1))?;
     let exposure = window.post(&group)?;
     match window.post(&group) {
         Err(again) => refused("second post", Err::<(), _>(again), Error::EpochOpen)?,

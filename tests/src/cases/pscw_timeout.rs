@@ -1,43 +1,39 @@
 //! Budgets of epochs that run out, with each strategy: who is missing is named, and the handle goes
 //! on where it stopped.
 
-use flagpost::epoch::Strategy;
 use flagpost::{Error, Link, Rank, Rma as _, Tag, Waiting, World};
 use flagpost_hal::{Relax, TestAndSet};
 
 use super::handles::{again, answered, finish, is_late, times_out};
+use super::steps::Signals;
 use super::timeout::{await_go, go, take};
 use super::world::{NO_ERROR, refused};
 use crate::{Result, context::check};
 
 /// An origin that waits for a post, in its first put and in complete.
-pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn post<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let (origin, target) = (Rank::new(0), Rank::new(1));
-    let (only_origin, only_target) = ([origin], [target]);
-    let (origins, targets) = (world.group(&only_origin)?, world.group(&only_target)?);
-    let window = world.allocate_with::<u64, S>(2, options)?;
+    let (origins, targets) = ([origin], [target]);
+    let window = world.allocate_with::<u64, S>(2, S::posts(1))?;
     match world.rank().get() {
         0 => {
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             is_late(world, Waiting::Post, target, || access.put(target, 0, &[1]))?;
             go(&window, target)?;
             access.put(target, 0, &[2])?;
             access.complete()?;
 
             // Nothing was accessed in the second epoch: its complete is what waits.
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             let late = times_out(access.completing(), Waiting::Post, 1, &[target])?;
-            refused("still open", window.start(&targets), Error::EpochOpen)?;
+            refused("still open", window.start(targets), Error::EpochOpen)?;
             go(&window, target)?;
             late.wait()?;
         }
         1 => {
             for _ in 0..2 {
                 await_go(&window, origin)?;
-                window.post(&origins)?.wait()?;
+                window.post(origins)?.wait()?;
                 check("put once", window.local().get(0)?, 2_u64)?;
             }
         }
@@ -48,18 +44,14 @@ pub(super) fn post<'w, L: Link, S: Strategy<'w, L>>(
 
 /// An origin whose first target has posted and whose second has not: the second is named, and going
 /// on clears its bit too.
-pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn second_post<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let [origin, early, late] = [0, 1, 2].map(Rank::new);
-    let (only_origin, both) = ([origin], [early, late]);
-    let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
-    let window = world.allocate_with::<u64, S>(1, options)?;
+    let (origins, targets) = ([origin], [early, late]);
+    let window = world.allocate_with::<u64, S>(1, S::posts(2))?;
     for epoch in 1..=2_u64 {
         match world.rank().get() {
             0 => {
-                let access = window.start(&targets)?;
+                let access = window.start(targets)?;
                 access.put(early, 0, &[epoch])?;
                 is_late(world, Waiting::Post, late, || access.put(late, 0, &[epoch]))?;
                 let stopped = times_out(access.completing(), Waiting::Post, 1, &[late])?;
@@ -67,12 +59,12 @@ pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
                 stopped.wait()?;
             }
             1 => {
-                window.post(&origins)?.wait()?;
+                window.post(origins)?.wait()?;
                 check("put", window.local().get(0)?, epoch)?;
             }
             2 => {
                 await_go(&window, origin)?;
-                window.post(&origins)?.wait()?;
+                window.post(origins)?.wait()?;
                 check("no put", window.local().get(0)?, 0_u64)?;
             }
             _ => {}
@@ -83,18 +75,14 @@ pub(super) fn second_post<'w, L: Link, S: Strategy<'w, L>>(
 
 /// A target that waits for room in its origin's ring can post: whoever looks for its post takes
 /// notifications meanwhile.
-pub(super) fn looks_full_ring<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn looks_full_ring<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let many = super::crowd(world.size());
     let (me, origin, target) = (world.rank(), Rank::new(0), Rank::new(1));
-    let (only_origin, only_target) = ([origin], [target]);
-    let (origins, targets) = (world.group(&only_origin)?, world.group(&only_target)?);
-    let window = world.allocate_with::<u64, S>(1, options)?;
+    let (origins, targets) = ([origin], [target]);
+    let window = world.allocate_with::<u64, S>(1, S::posts(1))?;
     if me == origin {
         let mut all = window.expect(0..0, Tag(1))?.from(target)?.times(many)?;
-        let access = window.start(&targets)?;
+        let access = window.start(targets)?;
         while !access.has_posted(target)? {
             world.link().relax();
         }
@@ -106,24 +94,20 @@ pub(super) fn looks_full_ring<'w, L: Link, S: Strategy<'w, L>>(
         for _ in 0..many {
             window.put_notify(origin, 0, &[], Tag(1))?;
         }
-        window.post(&origins)?.wait()?;
+        window.post(origins)?.wait()?;
         check("put", window.local().get(0)?, 7_u64)?;
     }
     Ok(())
 }
 
 /// A target that waits for its origins.
-pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn wait<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let (target, origin) = (Rank::new(0), Rank::new(1));
-    let (only_target, only_origin) = ([target], [origin]);
-    let (targets, origins) = (world.group(&only_target)?, world.group(&only_origin)?);
-    let window = world.allocate_with::<u64, S>(2, options)?;
+    let (targets, origins) = ([target], [origin]);
+    let window = world.allocate_with::<u64, S>(2, S::posts(1))?;
     match world.rank().get() {
         0 => {
-            let late = times_out(window.post(&origins)?, Waiting::Completion, 1, &[origin])?;
+            let late = times_out(window.post(origins)?, Waiting::Completion, 1, &[origin])?;
             refused("still exposed", window.local().set(0, 1), Error::Exposed)?;
             go(&window, origin)?;
             late.wait()?;
@@ -131,7 +115,7 @@ pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
         }
         1 => {
             await_go(&window, target)?;
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             access.put(target, 1, &[7])?;
             Ok(access.complete()?)
         }
@@ -141,25 +125,27 @@ pub(super) fn wait<'w, L: Link, S: Strategy<'w, L>>(
 
 /// One of two origins has completed. Where completions are told apart, the other one is named; a
 /// counter only tells that it is one of the two.
-pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
+pub(super) fn who<'w, L: Link, S: Signals<'w, L>>(
     world: &'w World<'w, L>,
-    options: S::Options,
     told_apart: bool,
 ) -> Result {
     let [target, early, late] = [0, 1, 2].map(Rank::new);
-    let (only_target, both) = ([target], [early, late]);
-    let (targets, origins) = (world.group(&only_target)?, world.group(&both)?);
-    let window = world.allocate_with::<u64, S>(3, options)?;
+    let (targets, origins) = ([target], [early, late]);
+    let window = world.allocate_with::<u64, S>(3, S::posts(1))?;
     for epoch in 1..=2_u64 {
         match world.rank().get() {
             0 => {
-                let exposure = window.post(&origins)?;
+                let exposure = window.post(origins)?;
                 await_go(&window, early)?;
-                let named = if told_apart { &both[1..] } else { &both[..] };
+                let named = if told_apart {
+                    &origins[1..]
+                } else {
+                    &origins[..]
+                };
                 let open = times_out(exposure, Waiting::Completion, 1, named)?;
                 go(&window, late)?;
                 open.wait()?;
-                for origin in both {
+                for origin in origins {
                     check("put", window.local().get(origin.index())?, epoch)?;
                 }
             }
@@ -167,7 +153,7 @@ pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
                 if own == late.get() {
                     await_go(&window, target)?;
                 }
-                let access = window.start(&targets)?;
+                let access = window.start(targets)?;
                 access.put(target, own.into(), &[epoch])?;
                 access.complete()?;
                 if own == early.get() {
@@ -182,18 +168,15 @@ pub(super) fn who<'w, L: Link, S: Strategy<'w, L>>(
 
 /// Three origins are missing, then two. Where completions are told apart these are named, else all
 /// three.
-pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
+pub(super) fn several<'w, L: Link, S: Signals<'w, L>>(
     world: &'w World<'w, L>,
-    options: S::Options,
     told_apart: bool,
 ) -> Result {
     let (target, all) = (Rank::new(0), [1, 2, 3].map(Rank::new));
-    let only_target = [target];
-    let (targets, origins) = (world.group(&only_target)?, world.group(&all)?);
-    let window = world.allocate_with::<u64, S>(4, options)?;
+    let window = world.allocate_with::<u64, S>(4, S::posts(1))?;
     for epoch in 1..=2_u64 {
         if world.rank() == target {
-            let open = times_out(window.post(&origins)?, Waiting::Completion, 3, &all)?;
+            let open = times_out(window.post(all)?, Waiting::Completion, 3, &all)?;
             go(&window, all[0])?;
             await_go(&window, all[0])?;
             let named = if told_apart { &all[1..] } else { &all };
@@ -207,7 +190,7 @@ pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
             }
         } else if all.contains(&world.rank()) {
             await_go(&window, target)?;
-            let access = window.start(&targets)?;
+            let access = window.start([target])?;
             access.put(target, world.rank().index(), &[epoch])?;
             access.complete()?;
             if world.rank() == all[0] {
@@ -220,12 +203,9 @@ pub(super) fn several<'w, L: Link, S: Strategy<'w, L>>(
 
 /// Every call with a budget of nothing, repeated until it is done: each goes on where it stopped,
 /// and tells nobody twice.
-pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn every_call<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
-    let window = world.allocate_with::<u64, S>(usize::from(size), options)?;
+    let window = world.allocate_with::<u64, S>(usize::from(size), S::posts(size))?;
     let mut buffer = [Rank::new(0); 64];
     for (place, rank) in buffer.iter_mut().zip(0..size) {
         *place = Rank::new(rank);
@@ -255,20 +235,17 @@ pub(super) fn every_call<'w, L: Link, S: Strategy<'w, L>>(
 
 /// A post that stops halfway, at an origin's lock. Going on tells only the rest: the first origin,
 /// whose epoch is over by then, is not let in a second time.
-pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L>>(
+pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Signals<'w, L>>(
     machine: &M,
     world: &'w World<'w, L>,
-    options: S::Options,
 ) -> Result {
-    let window = world.allocate_with::<u64, S>(3, options)?;
+    let window = world.allocate_with::<u64, S>(3, S::posts(2))?;
     let [target, early, late] = [0, 1, 2].map(Rank::new);
-    let (both, only_early, only_target) = ([early, late], [early], [target]);
-    let (both, only_early) = (world.group(&both)?, world.group(&only_early)?);
-    let targets = world.group(&only_target)?;
+    let (both, only_early, targets) = ([early, late], [early], [target]);
     match world.rank().get() {
         0 => {
             let held = take(machine, late);
-            let stopped = times_out(window.posting(&both)?, Waiting::Lock, 1, &[late])?;
+            let stopped = times_out(window.posting(both)?, Waiting::Lock, 1, &[late])?;
             await_go(&window, early)?;
             drop(held);
             stopped.wait()?.wait()?;
@@ -276,16 +253,16 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
             check("late's put", window.local().get(2)?, 20_u64)?;
             go(&window, early)?;
             await_go(&window, early)?;
-            window.post(&only_early)?.wait()?;
+            window.post(only_early)?.wait()?;
             check("early's second put", window.local().get(1)?, 11_u64)
         }
         1 => {
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             access.put(target, 1, &[10])?;
             access.complete()?;
             go(&window, target)?;
             await_go(&window, target)?;
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             is_late(world, Waiting::Post, target, || {
                 access.put(target, 1, &[11])
             })?;
@@ -294,7 +271,7 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
             Ok(access.complete()?)
         }
         2 => {
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             access.put(target, 2, &[20])?;
             Ok(access.complete()?)
         }
@@ -304,21 +281,18 @@ pub(super) fn rest_of_post<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L
 
 /// A complete that stops halfway, at a target's lock. Going on counts only the rest down: the first
 /// target still waits for its other origin.
-pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'w, L>>(
+pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Signals<'w, L>>(
     machine: &M,
     world: &'w World<'w, L>,
-    options: S::Options,
 ) -> Result {
-    let window = world.allocate_with::<u64, S>(3, options)?;
+    let window = world.allocate_with::<u64, S>(3, S::posts(2))?;
     let [origin, early, late] = [0, 1, 2].map(Rank::new);
     let (targets, origins) = ([early, late], [origin, late]);
     let (only_early, only_origin) = ([early], [origin]);
-    let (targets, origins) = (world.group(&targets)?, world.group(&origins)?);
-    let (only_early, only_origin) = (world.group(&only_early)?, world.group(&only_origin)?);
     match world.rank().get() {
         0 => {
             world.barrier()?; // all posts are made
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             access.put(early, 0, &[10])?;
             access.put(late, 0, &[20])?;
             let held = take(machine, late);
@@ -328,19 +302,19 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
             go(&window, early)
         }
         1 => {
-            let exposure = window.post(&origins)?;
+            let exposure = window.post(origins)?;
             world.barrier()?;
             await_go(&window, origin)?;
             // Which of the two it is, a counter does not tell.
-            let open = times_out(exposure, Waiting::Completion, 1, origins.ranks())?;
+            let open = times_out(exposure, Waiting::Completion, 1, &origins)?;
             go(&window, late)?;
             open.wait()?;
             check("origin's put", window.local().get(0)?, 10_u64)?;
             check("late's put", window.local().get(2)?, 12_u64)
         }
         2 => {
-            let exposure = window.post(&only_origin)?;
-            let access = window.start(&only_early)?;
+            let exposure = window.post(only_origin)?;
+            let access = window.start(only_early)?;
             world.barrier()?;
             await_go(&window, early)?;
             access.put(early, 2, &[12])?;
@@ -354,24 +328,20 @@ pub(super) fn rest_of_complete<'w, M: TestAndSet + Relax, L: Link, S: Strategy<'
 
 /// Handles that are dropped when their budget ran out: the window takes no further epoch, who waits
 /// for them learns it by its own budget, and nobody hangs. Other windows go on.
-pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn dropped<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let [origin, early, never] = [0, 1, 2].map(Rank::new);
-    let (only_origin, both, only_never) = ([origin], [early, never], [never]);
-    let (origins, targets) = (world.group(&only_origin)?, world.group(&both)?);
-    let window = world.allocate_with::<u64, S>(1, options)?;
+    let (origins, targets, only_never) = ([origin], [early, never], [never]);
+    let window = world.allocate_with::<u64, S>(1, S::posts(2))?;
     let signals = world.allocate::<u64>(1)?;
     match world.rank().get() {
         0 => {
             let late = times_out(
-                window.post(&world.group(&only_never)?)?,
+                window.post(only_never)?,
                 Waiting::Completion,
                 1,
                 &only_never,
             )?;
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             let late_access = answered(access.completing()).err().ok_or(NO_ERROR)?;
             // Nobody but one of them is waited for.
             let Error::Timeout(timeout) = late_access.error else {
@@ -380,25 +350,25 @@ pub(super) fn dropped<'w, L: Link, S: Strategy<'w, L>>(
             check("waiting", timeout.waiting == Waiting::Post, true)?;
             check("one is missing", timeout.missing.count(), 1_u32)?;
             drop(late_access);
-            refused("start", window.start(&targets), Error::EpochAbandoned)?;
+            refused("start", window.start(targets), Error::EpochAbandoned)?;
             drop(late);
             go(&signals, early)?;
         }
         1 => {
-            let exposure = window.post(&origins)?;
+            let exposure = window.post(origins)?;
             await_go(&signals, origin)?;
-            let late = times_out(exposure, Waiting::Completion, 1, &only_origin)?;
+            let late = times_out(exposure, Waiting::Completion, 1, &origins)?;
             drop(late);
-            refused("abandoned", window.post(&origins), Error::EpochAbandoned)?;
+            refused("abandoned", window.post(origins), Error::EpochAbandoned)?;
         }
         _ => {}
     }
     world.barrier()?;
     let (me, size) = (world.rank(), world.size());
     let (next, prev) = ([me.next(size)], [me.prev(size)]);
-    let again = world.allocate_with::<u64, S>(1, options)?;
-    let exposure = again.post(&world.group(&prev)?)?;
-    let access = again.start(&world.group(&next)?)?;
+    let again = world.allocate_with::<u64, S>(1, S::posts(2))?;
+    let exposure = again.post(prev)?;
+    let access = again.start(next)?;
     access.put(next[0], 0, &[7])?;
     access.complete()?;
     exposure.wait()?;

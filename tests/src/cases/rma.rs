@@ -43,7 +43,7 @@ pub(super) fn at<'w, T: Pod, L: Link>(
     } else {
         None
     };
-    let access = window.start(&world.group(&only)?)?;
+    let access = window.start(only)?;
     run(&access)?;
     access.complete()?;
     if let Some(exposure) = exposure {
@@ -60,8 +60,8 @@ pub(super) fn next<'w, T: Pod, L: Link>(
     let world = window.world();
     let (me, size) = (world.rank(), world.size());
     let (origins, targets) = ([me.prev(size)], [me.next(size)]);
-    let exposure = window.post(&world.group(&origins)?)?;
-    let access = window.start(&world.group(&targets)?)?;
+    let exposure = window.post(origins)?;
+    let access = window.start(targets)?;
     run(&access, me.next(size))?;
     access.complete()?;
     Ok(exposure.wait()?)

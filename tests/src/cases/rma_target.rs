@@ -11,6 +11,7 @@ use flagpost::{
 use flagpost_verbs::{Verb, begin};
 
 use super::dynamic::next_of;
+use super::steps::neighbours;
 use crate::{Result, context::check};
 
 const LEN: usize = 8;
@@ -143,8 +144,7 @@ impl<'w, L: Link> Own<'_, 'w, L> {
     fn access(&self, way: Way, verb: Verb, apart: bool, notice: Notice<'_, L::Word>) -> Result {
         let (window, dynamic, there) = (self.window, self.dynamic, self.there);
         let world = window.world();
-        let (me, size) = (world.rank(), world.size());
-        let (next, prev) = (me.next(size), me.prev(size));
+        let (_, next, prev) = neighbours(world);
         match way {
             Way::Bare => access!(window, next, verb, apart, notice),
             Way::Fence => {

@@ -7,6 +7,7 @@ use flagpost::{
 use flagpost_link::Word as _;
 
 use super::handles::{NONE, timed_out};
+use super::steps::neighbours;
 use super::world::NO_ERROR;
 use crate::{Result, context::check};
 
@@ -14,8 +15,7 @@ const FIRST: Rank = Rank::new(0);
 
 /// Each comparison waits for the value that makes it true, and finds the data.
 pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let next = me.next(size);
+    let (_, next, _) = neighbours(world);
     let mut window = world.allocate::<u32>(40)?;
     window.set_num_notify(3)?;
     let rounds = [
@@ -53,11 +53,10 @@ pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result {
     const FULL: u32 = 0;
     const EMPTY: u32 = 1;
     const ITEMS: u32 = 5;
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (me, next, prev) = neighbours(world);
     let mut window = world.allocate::<u32>(16)?;
     window.set_num_notify(2)?;
-    if size == 1 {
+    if world.size() == 1 {
         return Ok(());
     }
     for item in 1..=ITEMS {

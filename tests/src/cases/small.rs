@@ -15,7 +15,7 @@ use flagpost::{
 
 use flagpost_link::Refusal;
 
-use super::steps::finds;
+use super::steps::{Signals, finds};
 use crate::{Context, Failure, Platform, Result, Ring, context::check};
 
 /// The notification rings: as few entries as make a full ring within two puts.
@@ -39,6 +39,14 @@ pub(super) fn join<'c, P: Platform>(
     Ok(World::start(link, context.arena, config)?)
 }
 
+/// The window of a small case in whose epochs so many posts are under way to a rank.
+pub(super) fn window<'w, L: Link, S: Signals<'w, L>>(
+    world: &'w World<'w, L>,
+    posts: u16,
+) -> Result<Window<'w, u32, L, S>> {
+    Ok(world.allocate_with(WORDS, S::posts(posts))?)
+}
+
 const fn rank(number: u16) -> Rank {
     Rank::new(number)
 }
@@ -59,7 +67,7 @@ fn expose<'w, L: Link, S: Strategy<'w, L>>(
 ) -> Result {
     let world = window.world();
     window.local().set(OWN, value(world.rank(), epoch))?;
-    window.post(&world.group(origins)?)?.wait()?;
+    window.post(origins)?.wait()?;
     settled(window, origins, epoch)
 }
 
@@ -88,7 +96,7 @@ fn access<'w, L: Link, S: Strategy<'w, L>>(
     epoch: u32,
 ) -> Result {
     let world = window.world();
-    let access = window.start(&world.group(targets)?)?;
+    let access = window.start(targets)?;
     for &target in targets {
         access.put(target, index, &[value(world.rank(), epoch)])?;
     }
@@ -147,7 +155,7 @@ pub(super) fn ring<'w, L: Link, S: Strategy<'w, L>, const EPOCHS: u32>(
     let (next, prev) = ([me.next(size)], [me.prev(size)]);
     for epoch in 0..EPOCHS {
         window.local().set(OWN, value(me, epoch))?;
-        let exposure = window.post(&world.group(&prev)?)?;
+        let exposure = window.post(prev)?;
         access(window, &next, 0, epoch)?;
         exposure.wait()?;
         settled(window, &prev, epoch)?;
@@ -167,7 +175,7 @@ pub(super) fn post_range<'w, L: Link, S: Strategy<'w, L>>(
     let (local, other) = (window.local(), window.len() - 1);
     local.set(OWN, 5)?;
     let origins = [rank(0)];
-    let exposure = window.post_range(0..1, &world.group(&origins)?)?;
+    let exposure = window.post_range(0..1, origins)?;
     local.set(other, 6)?;
     exposure.wait()?;
     check("put", local.get(0)?, value(rank(0), 0))?;
@@ -180,10 +188,10 @@ pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(window: &Window<'w, u32, L, S
     let world = window.world();
     if world.rank() == rank(1) {
         window.local().set(0, 7)?;
-        return Ok(window.post(&world.group(&[rank(0)])?)?.wait()?);
+        return Ok(window.post([rank(0)])?.wait()?);
     }
     let targets = [rank(1)];
-    let access = window.start(&world.group(&targets)?)?;
+    let access = window.start(targets)?;
     finds("target's word", &access, rank(1), 0, [7])?;
     access.complete()?;
     Ok(())
@@ -262,13 +270,12 @@ fn combine<'w, L: Link, S: Strategy<'w, L>>(
 ) -> Result {
     let world = window.world();
     let (me, both, target) = (world.rank(), [rank(0), rank(1)], [rank(0)]);
-    let (both, target) = (world.group(&both)?, world.group(&target)?);
     window.local().set(OWN, value(me, 0))?;
     let exposure = match me.get() {
-        0 => Some(window.post(&both)?),
+        0 => Some(window.post(both)?),
         _ => None,
     };
-    let access = window.start(&target)?;
+    let access = window.start(target)?;
     run(&access)?;
     access.complete()?;
     if let Some(exposure) = exposure {

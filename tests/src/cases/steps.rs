@@ -1,7 +1,10 @@
 //! Steps that many cases take: something is heard of, or found.
 
 use bytemuck::Pod;
-use flagpost::{Link, Rank, Request, Rma, Status};
+use flagpost::{
+    EpochSlots, Link, MatchVector, MatchingList, Rank, Request, Rma, Status, VectorLink, World,
+    epoch::Strategy,
+};
 
 use crate::{Result, context::check};
 
@@ -34,4 +37,30 @@ pub(super) fn same<T: Into<u64>, const N: usize>(
 ) -> Result {
     let mut pairs = found.into_iter().zip(expected);
     pairs.try_for_each(|(found, expected)| check(what, found, expected))
+}
+
+/// A strategy of epochs, whose windows differ in what they have room for.
+pub(super) trait Signals<'w, L: Link>: Strategy<'w, L> {
+    /// The options of a window to whose ranks so many posts are under way at the same time.
+    fn posts(most: u16) -> Self::Options;
+}
+
+impl<'w, L: Link> Signals<'w, L> for EpochSlots<'w> {
+    fn posts(_: u16) -> Self::Options {}
+}
+
+impl<'w, L: VectorLink> Signals<'w, L> for MatchVector<'w> {
+    fn posts(_: u16) -> Self::Options {}
+}
+
+impl<'w, L: Link> Signals<'w, L> for MatchingList<'w> {
+    fn posts(most: u16) -> Self::Options {
+        most
+    }
+}
+
+/// This rank, the next one and the one before it.
+pub(super) fn neighbours<L: Link>(world: &World<'_, L>) -> (Rank, Rank, Rank) {
+    let (me, size) = (world.rank(), world.size());
+    (me, me.next(size), me.prev(size))
 }

@@ -4,13 +4,9 @@
 //!
 //! Three ranks take part: [`ZERO`] mostly is the producer, [`ONE`] the first consumer.
 
-use flagpost::{
-    Link, Rank, Rma as _, Tag, Window, World,
-    epoch::{Lock, Strategy},
-    rma::Operation,
-};
+use flagpost::{Link, Rank, Rma as _, Tag, Window, World, epoch::Lock, rma::Operation};
 
-use super::steps::{self, finds};
+use super::steps::{self, Signals, finds};
 use crate::{Result, context::check};
 
 const ZERO: Rank = Rank::new(0);
@@ -125,22 +121,18 @@ pub(super) fn by_put<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32)
 }
 
 /// By a post: rank 1 is told, then posts to rank 2, which gets from it.
-pub(super) fn by_post<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn by_post<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let me = world.rank();
-    let (target, origin) = ([ONE], [TWO]);
-    let (targets, origins) = (world.group(&target)?, world.group(&origin)?);
-    let window = world.allocate_with::<u32, S>(WORDS, options)?;
+    let (targets, origins) = ([ONE], [TWO]);
+    let window = world.allocate_with::<u32, S>(WORDS, S::posts(1))?;
     for round in 1..=ROUNDS {
         if me == ZERO {
             say(&window, ONE, 0, round)?;
         } else if me == ONE {
             hear(&window, ZERO, 1)?;
-            window.post(&origins)?.wait()?;
+            window.post(origins)?.wait()?;
         } else if me == TWO {
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             finds("payload", &access, ONE, 0, [round])?;
             access.complete()?;
         }
@@ -151,24 +143,20 @@ pub(super) fn by_post<'w, L: Link, S: Strategy<'w, L>>(
 
 /// By a complete: rank 1 has started, is told, and completes. Rank 2 has been waiting for that, and
 /// gets from it.
-pub(super) fn by_complete<'w, L: Link, S: Strategy<'w, L>>(
-    world: &'w World<'w, L>,
-    options: S::Options,
-) -> Result {
+pub(super) fn by_complete<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
     let me = world.rank();
-    let (target, origin) = ([TWO], [ONE]);
-    let (targets, origins) = (world.group(&target)?, world.group(&origin)?);
-    let window = world.allocate_with::<u32, S>(WORDS, options)?;
+    let (targets, origins) = ([TWO], [ONE]);
+    let window = world.allocate_with::<u32, S>(WORDS, S::posts(1))?;
     for round in 1..=ROUNDS {
         if me == ZERO {
             say(&window, ONE, 0, round)?;
         } else if me == ONE {
-            let access = window.start(&targets)?;
+            let access = window.start(targets)?;
             access.await_posts()?;
             hear(&window, ZERO, 1)?;
             access.complete()?;
         } else if me == TWO {
-            window.post(&origins)?.wait()?;
+            window.post(origins)?.wait()?;
             let lock = window.lock_shared(ONE)?;
             finds("payload", &lock, ONE, 0, [round])?;
             lock.unlock()?;

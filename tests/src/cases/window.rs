@@ -2,6 +2,7 @@
 
 use flagpost::{Differs, Error, Link, Rank, Rma as _, World};
 
+use super::steps::neighbours;
 use super::world::fails;
 use super::world::{NO_ERROR, differs, refused as refuses};
 use crate::{Result, context::check};
@@ -9,8 +10,7 @@ use crate::{Result, context::check};
 /// A new window holds zeros, for its owner and for peers.
 pub(super) fn zero<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(19)?;
-    let (me, size) = (world.rank(), world.size());
-    let (next, prev) = (me.next(size), me.prev(size));
+    let (_, next, prev) = neighbours(world);
     let exposure = window.post([prev])?;
     let access = window.start([next])?;
     let mut seen = [1_u32; 19];

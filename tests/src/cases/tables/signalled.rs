@@ -10,33 +10,30 @@ use crate::{Case, MachinePlatform, Platform};
 use flagpost::{EpochSlots, MatchVector, MatchingList};
 
 impl<P: Platform> Links<P> {
-    pub(crate) const SLOTS: &'static [Case<P>] = pscw_cases!("", EpochSlots, |_: u16| ());
+    pub(crate) const SLOTS: &'static [Case<P>] = pscw_cases!("", EpochSlots);
 
-    pub(crate) const LIST: &'static [Case<P>] =
-        pscw_cases!("list.", MatchingList, |posts: u16| posts);
+    pub(crate) const LIST: &'static [Case<P>] = pscw_cases!("list.", MatchingList);
 
     /// What differs between slots and lists.
     pub(crate) const SIGNALLED: &'static [Case<P>] = cases! {
         ["pscw.list.options", 1..=MANY, matching_list::options]
         ["pscw.list.reuse", 2..=ANY, matching_list::reuse]
-        ["pscw.looks_full_ring", 2..=ANY, pscw_timeout::looks_full_ring::<_, EpochSlots<'_>>, ()]
-        ["pscw.list.looks_full_ring", 2..=ANY,
-            pscw_timeout::looks_full_ring::<_, MatchingList<'_>>, 1]
-        ["timeout.who", 3..=ANY, pscw_timeout::who::<_, EpochSlots<'_>>, (), true]
-        ["timeout.list.who", 3..=ANY, pscw_timeout::who::<_, MatchingList<'_>>, 1, false]
-        ["timeout.missing", 4..=ANY, pscw_timeout::several::<_, EpochSlots<'_>>, (), true]
-        ["timeout.list.missing", 4..=ANY, pscw_timeout::several::<_, MatchingList<'_>>, 1, false]
+        ["pscw.looks_full_ring", 2..=ANY, pscw_timeout::looks_full_ring::<_, EpochSlots<'_>>]
+        ["pscw.list.looks_full_ring", 2..=ANY, pscw_timeout::looks_full_ring::<_, MatchingList<'_>>]
+        ["timeout.who", 3..=ANY, pscw_timeout::who::<_, EpochSlots<'_>>, true]
+        ["timeout.list.who", 3..=ANY, pscw_timeout::who::<_, MatchingList<'_>>, false]
+        ["timeout.missing", 4..=ANY, pscw_timeout::several::<_, EpochSlots<'_>>, true]
+        ["timeout.list.missing", 4..=ANY, pscw_timeout::several::<_, MatchingList<'_>>, false]
         ["timeout.list.full", 3..=ANY, matching_list::full]
         ["pscw.list.one_entry", 2..=2, small |world, go| matching_list::small_full(world, go)]
     };
 }
 
 impl<P: MachinePlatform> Machines<P> {
-    pub(crate) const VECTOR: &'static [Case<P>] = pscw_cases!("vector.", MatchVector, |_: u16| ());
+    pub(crate) const VECTOR: &'static [Case<P>] = pscw_cases!("vector.", MatchVector);
 
     pub(crate) const VECTOR_LOCKS: &'static [Case<P>] =
-        lock_cases!("vector.", MatchVector, |_: u16| (), identity);
+        lock_cases!("vector.", MatchVector, identity);
 
-    pub(crate) const LIST_LOCKS: &'static [Case<P>] =
-        lock_cases!("list.", MatchingList, |posts: u16| posts, locks);
+    pub(crate) const LIST_LOCKS: &'static [Case<P>] = lock_cases!("list.", MatchingList, locks);
 }
