@@ -259,6 +259,5 @@ pub(super) fn own_loops<L: Link>(world: &World<'_, L>) -> Result {
             link.relax();
         }
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }

@@ -157,8 +157,7 @@ pub(super) fn differing<L: Link>(world: &World<'_, L>) -> Result {
         let expected = if last { u32::from(size.min(4)) } else { 0 };
         check("counted", window.notify_value(Counter(index))?, expected)?;
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// New counters take the place of the former ones, and are 0 whatever their memory was.

@@ -12,7 +12,7 @@ use flagpost::{
 };
 use flagpost_link::{Op, Place};
 
-use super::steps::{Signals, finds, hear, neighbours};
+use super::steps::{Signals, finds, hear, holds, neighbours};
 use super::{
     insist,
     notify_request::free_unmatched,
@@ -384,8 +384,7 @@ pub(super) fn created_refused<L: Link>(world: &World<'_, L>) -> Result {
         window.freeing().wait_within(Budget::UNLIMITED),
         Error::Exposed,
     )?;
-    refuses("in a window", memory.release(), Error::MemoryInUse)?;
-    Ok(())
+    refuses("in a window", memory.release(), Error::MemoryInUse)
 }
 
 /// Neighbours' elements by loads and stores, without epochs.
@@ -447,9 +446,7 @@ pub(super) fn runs<L: Link>(world: &World<'_, L>) -> Result {
     let local = window.local();
     check("indices", window.len() as u64, 1_u64)?;
     local.copy_in(0, &[1, 2])?;
-    let mut found = [0; 2];
-    local.copy_out(0, &mut found)?;
-    check("both", found == [1, 2], true)?;
+    holds("both", &local, 0, [1, 2])?;
     let beyond = Error::OutOfRange { end: 2, len: 1 };
     super::world::refused("beyond", local.copy_in(0, &[1, 2, 3]), beyond)?;
     world.barrier()?;

@@ -214,8 +214,7 @@ pub(super) fn room<L: flagpost::Link>(world: &World<'_, L>) -> Result {
         check("and for no other", has_room()?, false)?;
     }
     while link.progress(Wants::Any).is_some() {}
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// A cell.

@@ -7,7 +7,7 @@ use flagpost::{
 use flagpost_link::Slots;
 
 use super::insist;
-use super::steps::{finds, hear, neighbours};
+use super::steps::{finds, finds_locked, hear, holds, neighbours};
 use super::world::{NO_ERROR, refused as refuses};
 use crate::{Result, context::check};
 
@@ -150,10 +150,7 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result {
         }
     }
     world.barrier()?;
-    let lock = window.lock_all()?;
-    finds("last round", &lock, FIRST, 0, [3])?;
-    lock.unlock()?;
-    Ok(())
+    finds_locked("last round", &window, FIRST, 0, [3])
 }
 
 /// A piece's owner counts through its cache, under its own lock; the others past theirs.
@@ -186,8 +183,7 @@ pub(super) fn own<L: Link>(world: &World<'_, L>) -> Result {
     world.barrier()?;
     let lock = window.lock_shared(owner)?;
     finds("own store", &lock, owner, 0, [7])?;
-    lock.unlock()?;
-    Ok(())
+    Ok(lock.unlock()?)
 }
 
 /// What the owner stored before it locked its piece is not lost.
@@ -202,8 +198,7 @@ pub(super) fn own_before<L: Link>(world: &World<'_, L>) -> Result {
     world.barrier()?;
     let lock = window.lock_shared(FIRST)?;
     finds("own store, from afar", &lock, FIRST, 0, [5])?;
-    lock.unlock()?;
-    Ok(())
+    Ok(lock.unlock()?)
 }
 
 /// An owner that locks nothing, but synchronizes around the others' epochs.
@@ -284,8 +279,7 @@ pub(super) fn nested<L: Link>(world: &World<'_, L>) -> Result {
     let all = window.lock_all()?;
     let expected = if size > 1 { u32::from(size) } else { 0 };
     check("increments", both(&all, last)?, expected)?;
-    all.unlock()?;
-    Ok(())
+    Ok(all.unlock()?)
 }
 
 /// Locks of one window are none of another.
@@ -437,8 +431,7 @@ pub(super) fn too_many<L: Link>(world: &World<'_, L>) -> Result {
     world.barrier()?;
     let lock = window.lock_exclusive(Rank::new(3))?;
     finds("put", &lock, Rank::new(3), 0, [5])?;
-    lock.unlock()?;
-    Ok(())
+    Ok(lock.unlock()?)
 }
 
 /// Small cases, to be tried in every schedule.
@@ -515,9 +508,7 @@ pub(super) fn flush_tells<L: Link>(world: &World<'_, L>) -> Result {
                     link.relax();
                 }
                 window.sync()?;
-                let mut seen = [0; LEN];
-                window.local().copy_out(0, &mut seen)?;
-                check("what was flushed", seen == [round; LEN], true)?;
+                holds("what was flushed", &window.local(), 0, [round; LEN])?;
             }
             _ => {}
         }

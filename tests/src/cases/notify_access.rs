@@ -8,7 +8,7 @@ use flagpost_link::Op;
 use flagpost_verbs::{Verb, begin};
 
 use super::handles::times_out;
-use super::steps::{hear, neighbours, same};
+use super::steps::{hear, holds, neighbours, same};
 use super::{
     insist,
     timeout::{SPARE, fill, hear_sent, hear_signal, say_sent},
@@ -383,9 +383,7 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
             let told = window.expect(0..0, Tag(2))?.from(sender)?;
             hear(told.times(sent as u16)?)?;
             hear(window.expect(0..4, Tag(3))?.from(sender)?.times(4)?)?;
-            let mut seen = [0; 4];
-            window.local().copy_out(0, &mut seen)?;
-            same("each once", seen, [5, 0, 6, 8])?;
+            holds("each once", &window.local(), 0, [5, 0, 6, 8])?;
         }
         _ => {}
     }

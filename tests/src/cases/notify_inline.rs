@@ -3,7 +3,7 @@
 use flagpost::{EpochSlots, Link, Model, Rma as _, Tag, World, epoch::Assert};
 
 use super::small;
-use super::steps::{finds, hear, neighbours};
+use super::steps::{finds, finds_locked, hear, neighbours};
 use crate::{Result, context::check};
 
 /// Rounds of the cases.
@@ -73,16 +73,13 @@ pub(super) fn flushed_often<L: Link>(world: &World<'_, L>) -> Result {
                 0 => lock.flush(target)?,
                 _ => window.flush_all()?,
             }
-            let mut found = [0];
-            lock.get(target, 0, &mut found)?;
-            check("what was flushed", found == [put], true)?;
+            finds("what was flushed", &lock, target, 0, [put])?;
         }
         lock.unlock()?;
     } else if world.rank() == target {
         hear(window.expect(0..1, Tag(1))?.from(origin)?.times(PUTS)?)?;
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// Behind a fence, what travelled inline before it is there, though nobody has asked for its
@@ -137,11 +134,8 @@ pub(super) fn queue_stays_full<L: Link>(window: &flagpost::Window<'_, u32, L>) -
     let world = window.world();
     let (me, [full, other]) = (world.rank(), [0, 1].map(flagpost::Rank::new));
     let events = world.events(1)?;
-    let from = |source, tag, count| {
-        let mut told = window.expect(0..1, Tag(tag))?.from(source)?.times(count)?;
-        told.start()?;
-        told.wait()
-    };
+    let from =
+        |source, tag, count| hear(window.expect(0..1, Tag(tag))?.from(source)?.times(count)?);
     for round in 1..=ROUNDS {
         // As many as the queue keeps, and each other's, at once.
         if me == other {
@@ -166,9 +160,7 @@ pub(super) fn queue_stays_full<L: Link>(window: &flagpost::Window<'_, u32, L>) -
             window.put_notify(full, 0, &[round + 10], Tag(2))?;
             window.put_notify(full, 0, &[round + 20], Tag(2))?;
             lock.flush(full)?;
-            let mut found = [0];
-            lock.get(full, 0, &mut found)?;
-            check("what was flushed", found == [round + 20], true)?;
+            finds("what was flushed", &lock, full, 0, [round + 20])?;
             lock.unlock()?;
             events.post(full, 0)?;
         } else if me == full {
@@ -191,11 +183,7 @@ pub(super) fn forwarded<L: Link, const N: usize>(world: &World<'_, L>) -> Result
     let at = start(N);
     let window = world.allocate::<u32>(at + N)?;
     for round in 1..=ROUNDS {
-        let from = |source| {
-            let mut told = window.expect(0..at + N, Tag(1))?.from(source)?;
-            told.start()?;
-            told.wait()
-        };
+        let from = |source| hear(window.expect(0..at + N, Tag(1))?.from(source)?);
         if me == origin {
             window.put_notify(target, at, &[round; N], Tag(1))?;
         } else if me == target {
@@ -229,11 +217,7 @@ pub(super) fn relayed<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
     let at = start(N);
     let window = world.allocate::<u32>(at + N)?;
     for round in 1..=ROUNDS {
-        let from = |source| {
-            let mut told = window.expect(0..at + N, Tag(1))?.from(source)?;
-            told.start()?;
-            told.wait()
-        };
+        let from = |source| hear(window.expect(0..at + N, Tag(1))?.from(source)?);
         if me == origin {
             window.put_notify(target, at, &[round; N], Tag(1))?;
             from(target)?;
@@ -281,9 +265,7 @@ pub(super) fn around<L: Link>(world: &World<'_, L>, model: Model) -> Result {
             }
             _ => {
                 // Past the cache.
-                let lock = window.lock_all()?;
-                finds("own, past the cache", &lock, me, 1, [round, round - 2])?;
-                lock.unlock()?;
+                finds_locked("own, past the cache", &window, me, 1, [round, round - 2])?;
             }
         }
         world.barrier()?;
@@ -355,11 +337,7 @@ pub(super) fn range_of_bytes<L: Link>(world: &World<'_, L>) -> Result {
 pub(super) fn small_answered<L: Link>(window: &flagpost::Window<'_, u32, L>) -> Result {
     let world = window.world();
     let [first, second] = [0, 1].map(flagpost::Rank::new);
-    let from = |source| {
-        let mut told = window.expect(0..small::WORDS, Tag(1))?.from(source)?;
-        told.start()?;
-        told.wait()
-    };
+    let from = |source| hear(window.expect(0..small::WORDS, Tag(1))?.from(source)?);
     if world.rank() == second {
         window.put_notify(first, 0, &[1], Tag(1))?;
         from(first)?;

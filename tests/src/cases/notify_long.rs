@@ -9,7 +9,7 @@ use flagpost::{
 use flagpost_link::Slots;
 
 use super::notify_inline::{ROUNDS, check_all, start};
-use super::steps::{finds, hear, neighbours};
+use super::steps::{finds, hear, holds, neighbours};
 use crate::{Result, context::check};
 
 /// Who sends, and whom to, in cases with two parts.
@@ -165,9 +165,7 @@ pub(super) fn small<L: Link>(window: &flagpost::Window<'_, u32, L>) -> Result {
         return Ok(window.put_notify(first, 7, &payload, Tag(1))?);
     }
     hear(window.expect(7..SMALL, Tag(1))?.from(second)?)?;
-    let mut found = [0; 9];
-    window.local().copy_out(7, &mut found)?;
-    check("what came", found == payload, true)
+    holds("what came", &window.local(), 7, payload)
 }
 
 /// Payload of all lengths, more of it than the ring has room for, to one place and to others, from
@@ -223,8 +221,7 @@ pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result 
         hear(window.expect(0..N, Tag(1))?.from(SENDER)?.times(PUTS)?)?;
         check_all("what came last", &window.local(), 0..N, last)?;
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// Puts over each other, while their target now and then moves to memory what it has of them.
@@ -283,8 +280,7 @@ pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result {
         hear(window.expect(0..WORDS, Tag(1))?.from(SENDER)?.times(2)?)?;
         check_all("what came", &window.local(), 0..WORDS, 7)?;
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// A producer with more unexpected notifications than it has room for: it gets its payload through
@@ -308,8 +304,7 @@ pub(super) fn crowded<L: Link>(world: &World<'_, L>) -> Result {
         hear(window.expect(0..WORDS, Tag(1))?.from(SENDER)?)?;
         check_all("what came", &window.local(), 0..WORDS, 1)?;
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// A producer flushes what its target has, which does nothing but get from it meanwhile.

@@ -47,8 +47,7 @@ pub(super) fn full_queues<L: Link>(world: &World<'_, L>) -> Result {
         let found = window.local().get(number.into())?;
         check("what was put", found, u64::from(number))?;
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// Where memory is accessed directly, a notified put for which there is no room has not moved a
@@ -92,8 +91,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     } else {
         lock.unlock()?;
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// A flush meets the target that takes the notification: whoever of the two puts the data in their
@@ -118,8 +116,7 @@ pub(super) fn flushed_while_taken<L: Link>(world: &World<'_, L>) -> Result {
             window.notify(ZERO, Tag(1))?;
         }
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// What a rank finds in a word of its own, by some call.
@@ -147,8 +144,7 @@ pub(super) fn polled<L: Link>(world: &World<'_, L>, model: Model, poll: Poll<L>)
         hear(window.expect(16..17, Tag(1))?.from(ZERO)?)?;
         check("what was put", window.local().get(16)?, 4_u32)?;
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }
 
 /// By a get.
@@ -212,6 +208,5 @@ pub(super) fn through<L: Link>(world: &World<'_, L>) -> Result {
         }
         _ => {}
     }
-    world.barrier()?;
-    Ok(())
+    Ok(world.barrier()?)
 }

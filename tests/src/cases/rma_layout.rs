@@ -8,6 +8,7 @@ use flagpost::{
 use flagpost_verbs::{Verb, begin};
 
 use super::rma::{Open, next};
+use super::steps::holds;
 use super::world::refused as refuses;
 use crate::{Result, context::check};
 
@@ -221,9 +222,7 @@ pub(super) fn overlapping<L: Link>(world: &World<'_, L>) -> Result {
             .put(again)?
             .wait()?)
     })?;
-    let mut found = [0; 4];
-    window.local().copy_out(0, &mut found)?;
-    check("put twice", found == [7, 8, 7, 8], true)
+    holds("put twice", &window.local(), 0, [7, 8, 7, 8])
 }
 
 /// Bytes and half words.
@@ -442,6 +441,5 @@ pub(super) fn misuse<L: Link>(access: &Open<'_, '_, u32, L>, to: Rank, overflow:
         .to(to, 0)
         .layout(pair)
         .fetch_and_op(1, Operation::SUM);
-    check("one", found.err() == Some(differ(8, 4)), true)?;
-    Ok(())
+    check("one", found.err() == Some(differ(8, 4)), true)
 }

@@ -193,8 +193,7 @@ pub(super) fn get<'w, L: Link, S: Strategy<'w, L>>(window: &Window<'w, u32, L, S
     let targets = [rank(1)];
     let access = window.start(targets)?;
     finds("target's word", &access, rank(1), 0, [7])?;
-    access.complete()?;
-    Ok(())
+    Ok(access.complete()?)
 }
 
 /// Rank 0 gets notified puts from all others: words of one line.

@@ -2,8 +2,8 @@
 
 use bytemuck::Pod;
 use flagpost::{
-    EpochSlots, Link, MatchVector, MatchingList, Rank, Request, Rma, Status, VectorLink, World,
-    epoch::Strategy,
+    EpochSlots, Link, Local, MatchVector, MatchingList, Rank, Request, Rma, Status, VectorLink,
+    Window, World, epoch::Strategy,
 };
 
 use crate::{Result, context::check};
@@ -26,6 +26,33 @@ pub(super) fn finds<'w, T: Pod + Into<u64>, L: Link + 'w, const N: usize>(
 ) -> Result {
     let mut found = [T::zeroed(); N];
     access.get(target, index, &mut found)?;
+    same(what, found, expected)
+}
+
+/// [`finds`], past all caches, whatever epochs there are.
+#[track_caller]
+pub(super) fn finds_locked<'w, T: Pod + Into<u64>, L: Link, const N: usize>(
+    what: &'static str,
+    window: &Window<'w, T, L>,
+    target: Rank,
+    index: usize,
+    expected: [T; N],
+) -> Result {
+    let lock = window.lock_all()?;
+    finds(what, &lock, target, index, expected)?;
+    Ok(lock.unlock()?)
+}
+
+/// Checks what this rank's loads find from `index` on.
+#[track_caller]
+pub(super) fn holds<T: Pod + Into<u64>, L: Link, S, const N: usize>(
+    what: &'static str,
+    local: &Local<'_, T, L, S>,
+    index: usize,
+    expected: [T; N],
+) -> Result {
+    let mut found = [T::zeroed(); N];
+    local.copy_out(index, &mut found)?;
     same(what, found, expected)
 }
 

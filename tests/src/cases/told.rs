@@ -6,7 +6,7 @@
 
 use flagpost::{Link, Rank, Rma as _, Tag, Window, World, epoch::Lock, rma::Operation};
 
-use super::steps::{self, Signals, finds};
+use super::steps::{self, Signals, finds, holds};
 use crate::{Result, context::check};
 
 const ZERO: Rank = Rank::new(0);
@@ -90,8 +90,7 @@ fn by_a_word<L: Link>(
         }
         check("payload", look(&all, ONE, 0)?, round)?;
     }
-    all.unlock()?;
-    Ok(())
+    Ok(all.unlock()?)
 }
 
 /// By an atomic operation of one word.
@@ -195,9 +194,7 @@ pub(super) fn covered<L: Link>(window: &Window<'_, u32, L>, me: Rank, _: u32) ->
             hear(window, ONE, 1)?;
         } else if me == ONE {
             hear(window, ZERO, if at % 2 == 0 { 3 } else { 2 })?;
-            let mut all = [0; LEN];
-            window.local().copy_out(0, &mut all)?;
-            check("what came last", all == [9; LEN], true)?;
+            holds("what came last", &window.local(), 0, [9; LEN])?;
             tell(window, ZERO)?;
         }
     }
