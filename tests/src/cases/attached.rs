@@ -5,10 +5,8 @@ use flagpost::{
     rma::{Gather, Layout, Operation, Scatter},
 };
 
-use super::{
-    dynamic::{epoch, next_of},
-    world::refused as refuses,
-};
+use super::dynamic::{epoch, next_of};
+use super::steps::refused as refuses;
 use crate::{Result, context::check};
 
 /// Bytes of each rank's memory.

@@ -3,7 +3,7 @@
 use flagpost::{Config, Differs, Error, Link, Rank, Room, World};
 
 use super::handles::{SHORT, again, unless_early};
-use super::world::{NO_ERROR, differs, refused as refuses};
+use super::steps::{NO_ERROR, differs, refused as refuses};
 use crate::{Failure, Result, context::check};
 
 /// Words of the longest call: several chunks for a few ranks.

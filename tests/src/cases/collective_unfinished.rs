@@ -13,8 +13,8 @@ use flagpost::{
 
 use super::created::largest;
 use super::handles::shortly;
+use super::steps::{NO_ERROR, refused as refuses};
 use super::timeout::{await_go, go};
-use super::world::{NO_ERROR, refused as refuses};
 use crate::{Result, context::check};
 
 /// How many calls [`call`] knows. No two go on with each other.

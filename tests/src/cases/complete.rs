@@ -5,7 +5,7 @@ use flagpost::{
     test_any, wait_all, wait_any,
 };
 
-use super::world::NO_ERROR;
+use super::steps::NO_ERROR;
 use crate::{Result, context::check};
 
 /// Each request is given once, in whatever order they are complete: by waiting for any, by testing,

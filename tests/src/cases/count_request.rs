@@ -9,11 +9,8 @@ use flagpost::{
 use flagpost_link::Word as _;
 
 use super::handles::{SHORT, short, timed_out};
-use super::steps::neighbours;
-use super::{
-    timeout::{await_go, go},
-    world::{NO_ERROR, refused},
-};
+use super::steps::{NO_ERROR, neighbours, refused};
+use super::timeout::{await_go, go};
 use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);

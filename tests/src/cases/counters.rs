@@ -7,8 +7,7 @@ use flagpost::{
 
 use flagpost_link::Word as _;
 
-use super::steps::neighbours;
-use super::world::{NO_ERROR, refused};
+use super::steps::{NO_ERROR, neighbours, refused};
 use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
@@ -29,17 +28,12 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
     for round in 1..=3_u64 {
         arrived.start()?;
         world.barrier()?; // the neighbour has started, too
+        let at = |index| window.to(next, index).notify(Counter(1));
         window.put_notify(next, 0, &[of(me, round)], Counter(1))?;
-        window
-            .to(next, 1)
-            .notify(Counter(1))
+        at(1)
             .accumulate(&[of(me, round)], Operation::REPLACE)?
             .wait()?;
-        window
-            .to(next, 2)
-            .notify(Counter(1))
-            .put(&[of(me, round)])?
-            .wait()?;
+        at(2).put(&[of(me, round)])?.wait()?;
         window.notify(next, Counter(1))?;
         check("counted", arrived.wait()?, 4_u32)?;
         for index in 0..3 {

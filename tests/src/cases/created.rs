@@ -12,12 +12,10 @@ use flagpost::{
 };
 use flagpost_link::{Op, Place};
 
-use super::steps::{Signals, finds, hear, holds, neighbours};
-use super::{
-    insist,
-    notify_request::free_unmatched,
-    world::{NO_ERROR, differs, refused as refuses},
+use super::steps::{
+    NO_ERROR, Signals, differs, finds, hear, holds, neighbours, refused as refuses,
 };
+use super::{insist, notify_request::free_unmatched};
 use crate::{Failure, Result, context::check};
 
 /// More than any rank has.
@@ -448,7 +446,7 @@ pub(super) fn runs<L: Link>(world: &World<'_, L>) -> Result {
     local.copy_in(0, &[1, 2])?;
     holds("both", &local, 0, [1, 2])?;
     let beyond = Error::OutOfRange { end: 2, len: 1 };
-    super::world::refused("beyond", local.copy_in(0, &[1, 2, 3]), beyond)?;
+    super::steps::refused("beyond", local.copy_in(0, &[1, 2, 3]), beyond)?;
     world.barrier()?;
     window.free()?;
     Ok(memory.release()?)

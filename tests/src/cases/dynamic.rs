@@ -6,11 +6,8 @@ use flagpost::{
 };
 
 use super::handles::{NONE, again};
-use super::steps::{Signals, neighbours};
-use super::{
-    small::RING,
-    world::{NO_ERROR, differs, refused as refuses},
-};
+use super::small::RING;
+use super::steps::{NO_ERROR, Signals, differs, neighbours, refused as refuses};
 use crate::{Context, Platform, Result, context::check};
 
 /// Few regions and fewer kept descriptors.

@@ -8,12 +8,10 @@ use flagpost::{
 };
 
 use super::handles::{SHORT, at_lock, is_late, short, timed_out, unless_early};
-use super::steps::neighbours;
-use super::world::fails;
+use super::steps::{NO_ERROR, fails, neighbours, refused};
 use super::{
     join,
     timeout::{await_go, go, take},
-    world::{NO_ERROR, refused},
 };
 use crate::{Context, MachinePlatform, Result, context::check};
 

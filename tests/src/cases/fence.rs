@@ -4,8 +4,7 @@ use flagpost::epoch::Assert;
 use flagpost::{EpochSlots, Error, Link, Model, Rma as _, Tag, Waiting, Window, World};
 
 use super::handles::times_out;
-use super::steps::{finds, hear, neighbours};
-use super::world::{NO_ERROR, refused as refuses};
+use super::steps::{NO_ERROR, finds, hear, neighbours, refused as refuses};
 use crate::{Result, context::check};
 
 const NONE: Assert = Assert::empty();

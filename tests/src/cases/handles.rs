@@ -12,7 +12,7 @@ use flagpost::{
 };
 use flagpost_hal::{Held, Relax, TestAndSet};
 
-use super::world::NO_ERROR;
+use super::steps::NO_ERROR;
 use crate::{Failure, Result, context::check};
 
 pub(super) const SHORT: Budget = Budget::microseconds(20);

@@ -7,8 +7,7 @@ use flagpost::{
 use flagpost_link::Slots;
 
 use super::insist;
-use super::steps::{finds, finds_locked, hear, holds, neighbours};
-use super::world::{NO_ERROR, refused as refuses};
+use super::steps::{NO_ERROR, finds, finds_locked, hear, holds, neighbours, refused as refuses};
 use crate::{Result, context::check};
 
 type Words<'w, L> = Window<'w, u32, L>;

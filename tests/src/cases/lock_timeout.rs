@@ -5,9 +5,8 @@ use flagpost::{Budget, Error, Link, Rank, Rma as _, Waiting, World, epoch::Locki
 
 use super::handles::{SHORT, unless_early};
 use super::lock::How;
-use super::steps::finds;
+use super::steps::{NO_ERROR, finds, refused};
 use super::timeout::{await_go, go};
-use super::world::{NO_ERROR, refused};
 use crate::{Result, context::check};
 
 type Waits<'e, 'w, L> = Locking<'e, 'w, u32, L>;

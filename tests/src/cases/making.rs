@@ -10,12 +10,9 @@ use flagpost::{
     Unfinished, Window, World,
 };
 
+use super::created::largest;
 use super::handles::NONE;
-use super::steps::finds;
-use super::{
-    created::largest,
-    world::{self, refused as refuses},
-};
+use super::steps::{finds, refused as refuses};
 use crate::{Result, context::check};
 
 /// Each is made by going on until it is there. Peers use it at once: nothing of it is prepared a
@@ -52,8 +49,8 @@ pub(super) fn fails<L: Link>(world: &World<'_, L>) -> Result {
     let first = Rank::new(0);
     let odd = world.rank() == first;
     let named = if odd { Rank::new(1) } else { first };
-    let length = world::differs(named, Differs::Length);
-    let failed = world::differs(named, Differs::Other);
+    let length = super::steps::differs(named, Differs::Length);
+    let failed = super::steps::differs(named, Differs::Other);
     let memory = world.reserve(64)?;
     let room = largest(world)?;
     for _ in 0..2 {

@@ -8,8 +8,8 @@
 use flagpost::{Differs, Error, Link, MatchingList, Rank, Rma as _, Waiting, World};
 
 use super::handles::{is_late, times_out};
+use super::steps::{differs as different, refused};
 use super::timeout::{await_go, go};
-use super::world::{differs as different, refused};
 use crate::{Result, context::check};
 
 /// Lists of no entry, of too many, and not the same on all ranks. What failed has taken nothing.

@@ -2,8 +2,7 @@
 
 use flagpost::{Differs, EpochSlots, Error, Link, Model, Rma as _, Tag, World};
 
-use super::steps::{hear, neighbours};
-use super::world::{differs, refused as refuses};
+use super::steps::{differs, hear, neighbours, refused as refuses};
 use crate::{Result, context::check};
 
 /// A word of the piece that no peer puts to.

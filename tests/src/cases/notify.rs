@@ -2,8 +2,7 @@
 
 use flagpost::{Error, Link, Rank, Request, Rma as _, Tag, TagFilter, World};
 
-use super::steps::hear;
-use super::world::{NO_ERROR, refused};
+use super::steps::{NO_ERROR, hear, refused};
 use crate::{Result, context::check};
 
 /// A token goes round the ring; each rank adds 1.

@@ -8,11 +8,10 @@ use flagpost_link::Op;
 use flagpost_verbs::{Verb, begin};
 
 use super::handles::times_out;
-use super::steps::{hear, holds, neighbours, same};
+use super::steps::{hear, holds, neighbours, refused, same};
 use super::{
     insist,
     timeout::{SPARE, fill, hear_sent, hear_signal, say_sent},
-    world::refused,
 };
 use crate::{Result, context::check};
 
@@ -44,60 +43,33 @@ pub(super) fn changes<L: Link>(world: &World<'_, L>) -> Result {
     let (me, next, prev) = neighbours(world);
     let window = world.allocate::<u64>(16)?;
     let of = |rank: Rank| 100 * (u64::from(rank.get()) + 1);
+    let at = |index, tag| window.to(next, index).notify(Tag(tag));
     for round in 1..=2_u64 {
         let mut old = [0; 3];
-        window
-            .to(next, 0)
-            .notify(Tag(1))
-            .accumulate(&[of(me); 2], Operation::SUM)?
-            .wait()?;
+        at(0, 1).accumulate(&[of(me); 2], Operation::SUM)?.wait()?;
         let operands = [of(me) + 1; 3];
-        window
-            .to(next, 2)
-            .notify(Tag(2))
+        at(2, 2)
             .get_accumulate(&operands, Operation::SUM, &mut old)?
             .wait()?;
         same("former values", old, [(round - 1) * (of(me) + 1); 3])?;
-        let former = window
-            .to(next, 5)
-            .notify(Tag(3))
-            .fetch_and_op(of(me), Operation::SUM)?
-            .wait()?;
+        let former = at(5, 3).fetch_and_op(of(me), Operation::SUM)?.wait()?;
         check("former value", former, (round - 1) * of(me))?;
         let expected = (round - 1) * of(me);
-        let former = window
-            .to(next, 6)
-            .notify(Tag(4))
+        let former = at(6, 4)
             .compare_and_swap(expected, round * of(me))?
             .wait()?;
         check("as expected", former, expected)?;
-        let former = window
-            .to(next, 6)
-            .notify(Tag(5))
-            .compare_and_swap(7, 8)?
-            .wait()?;
+        let former = at(6, 5).compare_and_swap(7, 8)?.wait()?;
         check("not as expected", former, round * of(me))?;
 
-        window
-            .to(next, 7)
-            .notify(Tag(6))
-            .accumulate(&[1; 2], Operation::SUM)?
-            .wait()?;
+        at(7, 6).accumulate(&[1; 2], Operation::SUM)?.wait()?;
         let mut old = [9; 2];
-        let request =
-            window
-                .to(next, 9)
-                .notify(Tag(7))
-                .get_accumulate(&[], Operation::NO_OP, &mut old)?;
+        let request = at(9, 7).get_accumulate(&[], Operation::NO_OP, &mut old)?;
         request.wait()?;
         same("only read", old, [0; 2])?;
-        window
-            .to(next, 11)
-            .notify(Tag(8))
-            .put(&[round, of(me)])?
-            .wait()?;
+        at(11, 8).put(&[round, of(me)])?.wait()?;
         let data = [round];
-        let mut request = window.to(next, 13).notify(Tag(9)).put(&data)?;
+        let mut request = at(13, 9).put(&data)?;
         while !request.test()? {
             world.link().relax();
         }
@@ -351,21 +323,14 @@ pub(super) fn late<L: Link>(world: &World<'_, L>) -> Result {
         0 => {
             hear_signal(link)?;
             let sent = fill(&window, target, 0)?;
+            let at = |index| window.to(target, index).notify(Tag(3));
             let mut old = [7];
-            let result = window
-                .to(target, 0)
-                .notify(Tag(3))
-                .accumulate(&[5], Operation::SUM);
-            let sum = unfinished(result?, target)?;
-            let result = window.to(target, 1).notify(Tag(3)).get(&mut old);
-            let get = unfinished(result?, target)?;
-            let result = window
-                .to(target, 2)
-                .notify(Tag(3))
-                .fetch_and_op(6, Operation::SUM)?;
+            let sum = unfinished(at(0).accumulate(&[5], Operation::SUM)?, target)?;
+            let get = unfinished(at(1).get(&mut old)?, target)?;
+            let result = at(2).fetch_and_op(6, Operation::SUM)?;
             let fetch = times_out(result, Waiting::RingSpace, 1, &[target])?;
             check("fetch has begun", fetch.has_begun(), true)?;
-            let mut put = window.to(target, 3).notify(Tag(3)).put(&[8])?;
+            let mut put = at(3).put(&[8])?;
             check("nothing is put", put.has_begun() || put.test()?, false)?;
             let put = times_out(put, Waiting::RingSpace, 1, &[target])?;
 

@@ -6,8 +6,7 @@ use flagpost::{
 };
 
 use super::handles::{short, timed_out};
-use super::steps::neighbours;
-use super::world::{NO_ERROR, refused};
+use super::steps::{NO_ERROR, neighbours, refused};
 use crate::{Result, context::check};
 
 /// Requests that are complete in the order in which they are asked for, one at a time and together.

@@ -5,8 +5,7 @@ use flagpost::{
     Config, Differs, Error, Link, Part, Rank, Rma as _, Room, Tag, World, rma::Operation,
 };
 
-use super::steps::neighbours;
-use super::world::{differs, refused};
+use super::steps::{differs, neighbours, refused};
 use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);

@@ -2,8 +2,7 @@
 
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 
-use super::steps::{Signals, neighbours};
-use super::world::{NO_ERROR, refused};
+use super::steps::{NO_ERROR, Signals, neighbours, refused};
 use crate::{Failure, Result, context::check};
 
 /// Epochs of the cases that repeat: reuse of every word is where resets go wrong.

@@ -5,9 +5,8 @@ use flagpost::{Error, Link, Rank, Rma as _, Tag, Waiting, World};
 use flagpost_hal::{Relax, TestAndSet};
 
 use super::handles::{again, answered, finish, is_late, times_out};
-use super::steps::Signals;
+use super::steps::{NO_ERROR, Signals, refused};
 use super::timeout::{await_go, go, take};
-use super::world::{NO_ERROR, refused};
 use crate::{Result, context::check};
 
 /// An origin that waits for a post, in its first put and in complete.

@@ -8,8 +8,7 @@ use flagpost::{
 use flagpost_verbs::{Verb, begin};
 
 use super::rma::{Open, next};
-use super::steps::holds;
-use super::world::refused as refuses;
+use super::steps::{holds, refused as refuses};
 use crate::{Result, context::check};
 
 /// Elements of the windows and slices of these cases.
@@ -124,21 +123,15 @@ fn both_sides<L: Link, T: Number>(world: &World<'_, L>, index: usize, part: usiz
         let from = || Gather::new(&data, at_origin);
         window.local().copy_in(0, initial)?;
         next(&window, |access, to| {
-            access
-                .to(to, index)
-                .layout(at_target)
+            let at = |index, layout| access.to(to, index).layout(layout);
+            at(index, at_target)
                 .get(Scatter::new(&mut got, at_origin))?
                 .wait()?;
-            access
-                .to(to, index)
-                .layout(at_target)
+            at(index, at_target)
                 .accumulate(from(), Operation::XOR)?
                 .wait()?;
             let into = Scatter::new(&mut fetched, at_origin);
-            let at = (to, index);
-            Ok(access
-                .to(at.0, at.1)
-                .layout(at_target)
+            Ok(at(index, at_target)
                 .get_accumulate(from(), Operation::XOR, into)?
                 .wait()?)
         })?;
@@ -192,35 +185,26 @@ pub(super) fn overlapping<L: Link>(world: &World<'_, L>) -> Result {
         stride,
     };
     next(&window, |access, to| {
+        let at = |index, layout| access.to(to, index).layout(layout);
         let mut found = [0; 6];
-        access
-            .to(to, 2)
-            .layout(vector(3, 2, 0))
+        at(2, vector(3, 2, 0))
             .get(Scatter::from(&mut found[..]))?
             .wait()?;
         check("in one place", found == [3, 4, 3, 4, 3, 4], true)?;
-        access
-            .to(to, 0)
-            .layout(vector(3, 2, 1))
+        at(0, vector(3, 2, 1))
             .get(Scatter::from(&mut found[..]))?
             .wait()?;
         check("overlapping", found == [1, 2, 2, 3, 3, 4], true)?;
         let beyond = Error::OutOfRange { end: 5, len: 4 };
         for (index, layout) in [(3, vector(3, 2, 0)), (1, vector(3, 2, 1))] {
-            let got = access
-                .to(to, index)
-                .layout(layout)
+            let got = at(index, layout)
                 .get(Scatter::from(&mut found[..]))
                 .and_then(flagpost::rma::Request::wait);
             refuses("outside", got, beyond)?;
         }
         let data = [7, 8, 9];
         let again = Gather::new(&data, vector(2, 2, 0));
-        Ok(access
-            .to(to, 0)
-            .layout(vector(1, 4, 0))
-            .put(again)?
-            .wait()?)
+        Ok(at(0, vector(1, 4, 0)).put(again)?.wait()?)
     })?;
     holds("put twice", &window.local(), 0, [7, 8, 7, 8])
 }
@@ -271,18 +255,15 @@ pub(super) fn fields<L: Link>(world: &World<'_, L>) -> Result {
     let mut packed = [0_u8; RECORDS * 10];
     let mut alone = [0.0_f64; RECORDS];
     next(&window, |access, to| {
+        let at = |index, layout| access.to(to, index).layout(layout);
         let all = Layout::Contiguous { count: 70 };
         let layout = of(&kinds_and_charges);
-        access
-            .to(to, 1)
-            .layout(layout)
-            .get(Scatter::new(&mut packed, all))?
-            .wait()?;
+        at(1, layout).get(Scatter::new(&mut packed, all))?.wait()?;
         let data: [f32; 3 * RECORDS] = core::array::from_fn(|i| i as f32 - 5.0);
         let from = Gather::new(&data, Layout::Contiguous { count: data.len() });
-        access.to(to, 1).layout(of(&positions)).put(from)?.wait()?;
+        at(1, of(&positions)).put(from)?.wait()?;
         let into = Scatter::new(&mut alone, Layout::Contiguous { count: RECORDS });
-        Ok(access.to(to, 1).layout(of(&charges)).get(into)?.wait()?)
+        Ok(at(1, of(&charges)).get(into)?.wait()?)
     })?;
     for number in 0..RECORDS {
         let mut expected = particle(number + 1);

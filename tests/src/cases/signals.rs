@@ -7,8 +7,7 @@ use flagpost::{
 use flagpost_link::Word as _;
 
 use super::handles::{NONE, timed_out};
-use super::steps::neighbours;
-use super::world::NO_ERROR;
+use super::steps::{NO_ERROR, neighbours};
 use crate::{Result, context::check};
 
 const FIRST: Rank = Rank::new(0);
@@ -217,7 +216,7 @@ pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
             count: 0,
         };
         let put = window.put_notify(last, 0, &[5], Signal(0).set(1.into()));
-        super::world::refused("put", put, none)?;
+        super::steps::refused("put", put, none)?;
     }
     world.barrier()?;
     window.sync()?;

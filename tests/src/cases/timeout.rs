@@ -8,8 +8,7 @@ use flagpost_hal::{Coherence, CoreId, Held, Region, Relax, TestAndSet, Topology,
 use flagpost_link::{Access as _, LocalMemory as _, Op, Place, Slot, Waiting as _};
 
 use super::handles::{SHORT, answered, is_late, short, timed_out};
-use super::steps::hear;
-use super::world::NO_ERROR;
+use super::steps::{NO_ERROR, hear};
 use super::{insist, join, join_shared, other};
 use crate::{Context, MachinePlatform, Result, context::check};
 

@@ -2,9 +2,7 @@
 
 use flagpost::{Differs, Error, Link, Rank, Rma as _, World};
 
-use super::steps::neighbours;
-use super::world::fails;
-use super::world::{NO_ERROR, differs, refused as refuses};
+use super::steps::{NO_ERROR, differs, fails, neighbours, refused as refuses};
 use crate::{Result, context::check};
 
 /// A new window holds zeros, for its owner and for peers.

@@ -7,46 +7,9 @@ use flagpost_link::{
 };
 
 use super::handles;
-use super::steps::hear;
+use super::steps::{NO_ERROR, differs, fails, hear, refused};
 use super::{insist, join, join_as, other, timeout};
 use crate::{Context, Failure, MachinePlatform, Result, Ring, context::check};
-
-/// Stands for a call that should have failed and did not.
-pub(super) const NO_ERROR: Failure = Failure::Wrong {
-    what: "should have been refused",
-    expected: 1,
-    found: 0,
-};
-
-/// The error that names a rank whose call differs so.
-pub(super) const fn differs(rank: Rank, differs: Differs) -> Error {
-    Error::Asymmetric { rank, differs }
-}
-
-/// Checks that `result` is exactly this error.
-pub(super) fn refused<T, E: Into<Failure>>(
-    what: &'static str,
-    result: Result<T, E>,
-    expected: Error,
-) -> Result {
-    match result.map_err(Into::into) {
-        Err(Failure::Library(error)) if error == expected => Ok(()),
-        Err(other) => Err(other),
-        Ok(_) => check(what, 0_u64, 1_u64),
-    }
-}
-
-/// Checks that `result` is an error, and one that is `expected`.
-pub(super) fn fails<T, E: Into<Failure>>(
-    result: Result<T, E>,
-    expected: impl FnOnce(&Error) -> bool,
-) -> Result {
-    match result.map_err(Into::into) {
-        Err(Failure::Library(error)) if expected(&error) => Ok(()),
-        Err(other) => Err(other),
-        Ok(_) => Err(NO_ERROR),
-    }
-}
 
 pub(super) fn start<L: Link>(world: &World<'_, L>) -> Result {
     check("rank below size", world.rank().get() < world.size(), true)?;
