@@ -6,9 +6,8 @@ use flagpost::{Link, World};
 use flagpost_link::{Amo, Op, Place, Rank, Refusal, Slot, Slots, Wants, Width};
 
 use super::insist;
+use super::steps::FIRST;
 use crate::{Failure, Result, context::check};
-
-const FIRST: Rank = Rank::new(0);
 
 /// A slot that no collective of the kernel uses.
 const TOLD: Slot = Slot(31);

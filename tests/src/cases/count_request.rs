@@ -2,19 +2,16 @@
 //! that run out.
 
 use flagpost::{
-    Compare, Counter, Error, Link, Rank, Signal, Tag, TagFilter, Unfinished, Waiting, World,
-    test_any, wait_all, wait_any,
+    Compare, Counter, Error, Link, Signal, Tag, TagFilter, Unfinished, Waiting, World, test_any,
+    wait_all, wait_any,
 };
 
 use flagpost_link::Word as _;
 
 use super::handles::{SHORT, short, timed_out};
-use super::steps::{NO_ERROR, neighbours, refused};
+use super::steps::{FIRST, NO_ERROR, SECOND, neighbours, refused};
 use super::timeout::{await_go, go};
 use crate::{Result, context::check};
-
-const FIRST: Rank = Rank::new(0);
-const SECOND: Rank = Rank::new(1);
 
 /// The own word beside the one that is put, in the request's lines: written back when the request
 /// starts, refused until it is complete.

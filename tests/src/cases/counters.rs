@@ -7,10 +7,8 @@ use flagpost::{
 
 use flagpost_link::Word as _;
 
-use super::steps::{NO_ERROR, neighbours, refused};
+use super::steps::{FIRST, NO_ERROR, neighbours, refused};
 use crate::{Result, context::check};
-
-const FIRST: Rank = Rank::new(0);
 
 /// How many counters a rank has where numbers differ: 0 on some.
 fn number(rank: Rank) -> u32 {

@@ -8,15 +8,12 @@ use flagpost::{
 };
 
 use super::handles::{SHORT, at_lock, is_late, short, timed_out, unless_early};
-use super::steps::{NO_ERROR, fails, neighbours, refused};
+use super::steps::{FIRST, NO_ERROR, SECOND, fails, neighbours, refused};
 use super::{
     join,
     timeout::{await_go, go, take},
 };
 use crate::{Context, MachinePlatform, Result, context::check};
-
-const FIRST: Rank = Rank::new(0);
-const SECOND: Rank = Rank::new(1);
 
 /// Waits for `until` posts of an own event, and takes them; then data can be read in `range`.
 fn await_posts<'w, L: Link>(

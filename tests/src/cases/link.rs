@@ -4,7 +4,7 @@
 //! The kernel sleeps between two looks and takes locks for other reasons. Here the waiting rank
 //! only looks, so that whatever a look promises is up to it alone.
 
-use flagpost::{Link as _, Rank, VectorLink, World};
+use flagpost::{Link as _, VectorLink, World};
 use flagpost_hal::{Relax, Topology};
 use flagpost_link::{
     Access as _, Amo, Key, LocalMemory as _, Op, Place, Refusal, Slot, Telling as _, Waiting as _,
@@ -12,6 +12,7 @@ use flagpost_link::{
 };
 
 use super::join;
+use super::steps::{FIRST, SECOND};
 use crate::{Context, MachinePlatform, Result, context::check};
 
 type Link<P> = <P as crate::Platform>::Link;
@@ -78,9 +79,6 @@ struct Places {
     data: Key,
     cell: Key,
 }
-
-const FIRST: Rank = Rank::new(0);
-const SECOND: Rank = Rank::new(1);
 
 /// Slots that no collective of the kernel uses.
 const TOLD: Slot = Slot(31);

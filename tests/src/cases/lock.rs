@@ -7,7 +7,9 @@ use flagpost::{
 use flagpost_link::Slots;
 
 use super::insist;
-use super::steps::{NO_ERROR, finds, finds_locked, hear, holds, neighbours, refused as refuses};
+use super::steps::{
+    FIRST, NO_ERROR, finds, finds_locked, hear, holds, neighbours, refused as refuses,
+};
 use crate::{Result, context::check};
 
 type Words<'w, L> = Window<'w, u32, L>;
@@ -53,8 +55,6 @@ impl How {
         }
     }
 }
-
-const FIRST: Rank = Rank::new(0);
 
 /// For calls that are refused: with a budget they give their handle back.
 const ANY: Budget = Budget::UNLIMITED;

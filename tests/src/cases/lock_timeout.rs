@@ -5,15 +5,11 @@ use flagpost::{Budget, Error, Link, Rank, Rma as _, Waiting, World, epoch::Locki
 
 use super::handles::{SHORT, unless_early};
 use super::lock::How;
-use super::steps::{NO_ERROR, finds, refused};
+use super::steps::{FIRST, NO_ERROR, SECOND, THIRD, finds, refused};
 use super::timeout::{await_go, go};
 use crate::{Result, context::check};
 
 type Waits<'e, 'w, L> = Locking<'e, 'w, u32, L>;
-
-const FIRST: Rank = Rank::new(0);
-const SECOND: Rank = Rank::new(1);
-const THIRD: Rank = Rank::new(2);
 
 /// The handle of a lock that is waited for too long, which rank `holder` has exclusively.
 fn late_of<'e, 'w, L: Link>(lock: Waits<'e, 'w, L>, holder: Rank) -> Result<Waits<'e, 'w, L>> {

@@ -5,11 +5,9 @@ use flagpost::{
     Config, Differs, Error, Link, Part, Rank, Rma as _, Room, Tag, World, rma::Operation,
 };
 
-use super::steps::{differs, neighbours, refused};
+use super::steps::{FIRST, SECOND, differs, neighbours, refused};
 use crate::{Result, context::check};
 
-const FIRST: Rank = Rank::new(0);
-const SECOND: Rank = Rank::new(1);
 const ROOM: Room = Room {
     bytes: 1024,
     windows: 1,

@@ -7,10 +7,8 @@ use flagpost::{
 use flagpost_link::Word as _;
 
 use super::handles::{NONE, timed_out};
-use super::steps::{NO_ERROR, neighbours};
+use super::steps::{FIRST, NO_ERROR, neighbours};
 use crate::{Result, context::check};
-
-const FIRST: Rank = Rank::new(0);
 
 /// Each comparison waits for the value that makes it true, and finds the data.
 pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result {

@@ -8,6 +8,11 @@ use flagpost::{
 
 use crate::{Failure, Result, context::check};
 
+/// The ranks of cases with few parts.
+pub(super) const FIRST: Rank = Rank::new(0);
+pub(super) const SECOND: Rank = Rank::new(1);
+pub(super) const THIRD: Rank = Rank::new(2);
+
 /// Stands for a call that should have failed and did not.
 pub(super) const NO_ERROR: Failure = Failure::Wrong {
     what: "should have been refused",
