@@ -4,7 +4,8 @@
 //! * `sim`, `presets`, `scc`, `coherent`, `network`: every case, on each kind of chip.
 //! * `programs`, `matching`, `late`, `told`: random programs, compared with models of what they
 //!   mean.
-//! * `hazards`: why each step is there. Small programs with and without it, in every schedule.
+//! * `hazards`: what caches and weak order do. Small programs with and without a remedy, in every
+//!   schedule; and a core that is reset at any access.
 //! * `fast`: what short ways must leave to the long ones.
 //! * `abandoned`, `bounds`, `held`, `lines`, `locks`, `many`, `own_piece`, `payload`, `rma`,
 //!   `windows`: what no case can show.

@@ -7,9 +7,7 @@ use flagpost_hal::{
     Address, CachedMemory, Coherence, CoreId, Lines, Region, Relax, TestAndSet, Topology,
     UncachedMemory, Watch,
 };
-use flagpost_sim::{
-    Bounds, Config, Explored, Method, Oracle, Oracles, Profile, SCC_BUFFER, Sim, SimCore,
-};
+use flagpost_sim::{Bounds, Config, Explored, Method, Oracle, Oracles, Profile, Sim, SimCore};
 
 /// Lines of two words: a word and its neighbour are all that a hazard of lines takes.
 pub type Core = SimCore<8>;
@@ -22,57 +20,22 @@ pub type Outcome = Result<(), &'static str>;
 pub struct Acts {
     pub evictions: u8,
     pub fills: u8,
-    pub leaves: u8,
-    pub refusals: u8,
-    pub expiries: u8,
 }
 
-/// Evictions and prefetches.
-pub const CACHES: Acts = Acts {
-    evictions: 2,
-    fills: 1,
-    ..NOTHING
-};
-
-/// Locks that are tried in vain.
-pub const LOCKS: Acts = Acts {
-    refusals: 1,
-    ..NOTHING
-};
-
-/// Words that leave a combining buffer without need.
-pub const BUFFERS: Acts = Acts {
-    leaves: 1,
-    ..NOTHING
-};
-
-/// The chip does only what it must.
-pub const NOTHING: Acts = Acts {
-    evictions: 0,
-    fills: 0,
-    leaves: 0,
-    refusals: 0,
-    expiries: 0,
-};
-
-/// A hazard, as a program with a switch; and what is claimed of it. Lines of 32 bytes mean a chip
-/// for the SCC port.
-pub struct Hazard<const LINE: usize = 8> {
-    /// Number in the list, and a letter if it takes several programs.
+/// A hazard, as a program with a switch; and what is claimed of it.
+pub struct Hazard {
+    /// Number in the list.
     pub name: &'static str,
     /// Number of cores.
     pub cores: u16,
-    /// Bytes of memory per core.
-    pub memory: u32,
-    pub profiles: &'static [Profile],
     /// What each core runs, with the remedy or without.
-    pub program: fn(&SimCore<LINE>, bool) -> Outcome,
-    /// The most that the chip may do of each kind.
-    pub most: Acts,
-    /// What goes wrong in the end, all of it: `DEADLOCK`, or what a core says.
+    pub program: fn(&Core, bool) -> Outcome,
+    /// The most lines that the chip may evict. It may prefetch one.
+    pub evictions: u8,
+    /// What goes wrong in the end, all of it, as a core says.
     pub consequences: &'static [&'static str],
     /// Where that can happen, and nowhere else.
-    pub shows: fn(Profile, Acts) -> bool,
+    pub shows: Needs,
     /// Oracles that see it, all of them, and where.
     pub alarms: &'static [(Oracle, Needs)],
 }
@@ -80,8 +43,24 @@ pub struct Hazard<const LINE: usize = 8> {
 /// Tells where something shows.
 pub type Needs = fn(Profile, Acts) -> bool;
 
-/// The verdict of a run in which nobody can go on.
-pub const DEADLOCK: &str = "deadlock";
+/// A hazard of two cores, and up to two evictions.
+pub const fn hazard(
+    name: &'static str,
+    program: fn(&Core, bool) -> Outcome,
+    consequences: &'static [&'static str],
+    shows: Needs,
+    alarms: &'static [(Oracle, Needs)],
+) -> Hazard {
+    Hazard {
+        name,
+        cores: 2,
+        program,
+        evictions: 2,
+        consequences,
+        shows,
+        alarms,
+    }
+}
 
 /// Shows on every chip, whatever it does of its own accord.
 pub fn anywhere(_: Profile, _: Acts) -> bool {
@@ -103,27 +82,28 @@ pub fn weak(profile: Profile, _: Acts) -> bool {
     profile.weak()
 }
 
-/// Takes a budget that runs out.
-pub fn expiry(_: Profile, acts: Acts) -> bool {
-    acts.expiries > 0
-}
-
 /// What it took to show a hazard.
 #[derive(Default)]
 pub struct Effort {
     /// Searches, and those that sleep sets repeated.
-    pub searches: u64,
-    pub repeated: u64,
-    pub states: u64,
-    pub runs: u64,
+    searches: u64,
+    repeated: u64,
+    states: u64,
+    runs: u64,
     /// The largest number of schedules that one search stood for.
-    pub schedules: f64,
+    schedules: f64,
 }
 
 /// Runs after which the second opinion is not waited for.
 const SECOND_OPINION: u64 = 2_000;
 
-impl<const LINE: usize> Hazard<LINE> {
+impl Hazard {
+    /// All numbers of evictions; and one prefetch, on a chip that does such.
+    fn acts(&self, profile: Profile) -> impl Iterator<Item = Acts> {
+        let fills = u8::from(profile.fills());
+        (0..=self.evictions).map(move |evictions| Acts { evictions, fills })
+    }
+
     fn search(
         &self,
         remedy: bool,
@@ -136,61 +116,36 @@ impl<const LINE: usize> Hazard<LINE> {
             cores: self.cores,
             profile,
             oracles,
-            line: LINE as u32,
-            memory_size: self.memory,
-            buffer_size: if LINE == 32 { SCC_BUFFER } else { 0 },
+            line: 8,
+            memory_size: 32,
+            buffer_size: 0,
             ..Config::default()
         };
         let bounds = Bounds {
             evictions: acts.evictions,
             fills: acts.fills,
-            leaves: acts.leaves,
-            refusals: acts.refusals,
-            expiries: acts.expiries,
             ..Bounds::default()
         };
-        explore(&config, &bounds, effort, |core| {
-            (self.program)(core, remedy)
-        })
+        effort.explore(config, bounds, |core| (self.program)(&core, remedy))
     }
 
     /// Where it shows, and what that takes of the chip.
     pub fn needs(&self) -> String {
-        let shows = |&profile: &Profile| {
-            let kinds = [
-                NOTHING,
-                Acts {
-                    evictions: 1,
-                    ..NOTHING
-                },
-                Acts {
-                    fills: 1,
-                    ..NOTHING
-                },
-                Acts {
-                    expiries: 1,
-                    ..NOTHING
-                },
-            ];
-            let least = kinds
-                .into_iter()
-                .find(|&acts| (self.shows)(profile, acts))?;
-            let needs = if least == NOTHING {
-                String::new()
-            } else {
-                format!(" with {least}")
-            };
-            Some(format!("{profile}{needs}"))
+        let shows = |profile: Profile| {
+            let least = self
+                .acts(profile)
+                .find(|acts| (self.shows)(profile, *acts))?;
+            Some(format!("{profile} with {least}"))
         };
-        let shown: Vec<String> = self.profiles.iter().filter_map(shows).collect();
+        let shown: Vec<String> = Profile::ALL.into_iter().filter_map(shows).collect();
         shown.join(", ")
     }
 
     /// Checks all that is claimed.
     pub fn show(&self) -> Effort {
         let mut effort = Effort::default();
-        for &profile in self.profiles {
-            for acts in self.most.up_to(profile) {
+        for profile in Profile::ALL {
+            for acts in self.acts(profile) {
                 let what = format!("{}, {profile}, {acts}", self.name);
                 let right = self.search(true, profile, Oracles::ALL, acts, &mut effort);
                 assert!(
@@ -220,40 +175,37 @@ impl<const LINE: usize> Hazard<LINE> {
     }
 }
 
-/// Tries everything, and has it tried again by the search that remembers nothing.
-pub fn explore<const LINE: usize>(
-    config: &Config,
-    bounds: &Bounds,
-    effort: &mut Effort,
-    program: impl Fn(&SimCore<LINE>) -> Outcome,
-) -> Explored {
-    let mut sim = Sim::new(config.clone());
-    let program = |core: SimCore<LINE>| program(&core);
-    let states = sim.explore(bounds, Method::States, true, program);
-    assert!(states.complete, "{states}");
-    effort.searches += 1;
-    effort.states += states.states;
-    effort.runs += states.runs;
-    effort.schedules = effort.schedules.max(schedules(&states));
-    let limited = Bounds {
-        max_runs: SECOND_OPINION,
-        ..bounds.clone()
-    };
-    // It takes more runs than a search that remembers states: this one would not end. And whom a
-    // step preempts depends on the order of independent ones.
-    if states.runs < SECOND_OPINION / 4 && bounds.preemptions.is_none() {
-        let sleeping = sim.explore(&limited, Method::SleepSets, true, program);
-        if sleeping.complete {
-            assert_eq!(states.verdicts, sleeping.verdicts, "{states}");
-            assert_eq!(states.outcomes, sleeping.outcomes, "{states}");
-            effort.repeated += 1;
+impl Effort {
+    /// Tries everything, and has it tried again by the search that remembers nothing.
+    fn explore(
+        &mut self,
+        config: Config,
+        bounds: Bounds,
+        program: impl Fn(Core) -> Outcome,
+    ) -> Explored {
+        let mut sim = Sim::new(config);
+        let states = sim.explore(&bounds, Method::States, true, &program);
+        assert!(states.complete, "{states}");
+        self.searches += 1;
+        self.states += states.states;
+        self.runs += states.runs;
+        let schedules = states.schedules.to_string().parse().unwrap_or(0.0);
+        self.schedules = self.schedules.max(schedules);
+        // It takes more runs than a search that remembers states: this one would not end.
+        if states.runs < SECOND_OPINION / 4 {
+            let limited = Bounds {
+                max_runs: SECOND_OPINION,
+                ..bounds
+            };
+            let sleeping = sim.explore(&limited, Method::SleepSets, true, &program);
+            if sleeping.complete {
+                assert_eq!(states.verdicts, sleeping.verdicts, "{states}");
+                assert_eq!(states.outcomes, sleeping.outcomes, "{states}");
+                self.repeated += 1;
+            }
         }
+        states
     }
-    states
-}
-
-fn schedules(explored: &Explored) -> f64 {
-    explored.schedules.to_string().parse().unwrap_or(0.0)
 }
 
 /// The account of the first failure, if there is one.
@@ -265,14 +217,12 @@ fn first(explored: &Explored) -> String {
 }
 
 /// What went wrong in some schedule: errors of cores, else how runs ended.
-pub fn wrongs(explored: &Explored) -> BTreeSet<String> {
+fn wrongs(explored: &Explored) -> BTreeSet<String> {
     let mut wrongs = BTreeSet::new();
     for verdict in &explored.verdicts {
         let mut errors = verdict.split("returned an error: ").skip(1).peekable();
         if verdict.starts_with("done") {
             continue;
-        } else if verdict.starts_with("DEADLOCK") {
-            wrongs.insert(DEADLOCK.to_string());
         } else if errors.peek().is_some() {
             let ends = |error: &str| error.find(" (last call").or(error.find('"'));
             wrongs.extend(
@@ -287,19 +237,7 @@ pub fn wrongs(explored: &Explored) -> BTreeSet<String> {
 
 impl fmt::Display for Acts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = [
-            ("evictions", self.evictions),
-            ("fills", self.fills),
-            ("leaves", self.leaves),
-            ("refusals", self.refusals),
-            ("expiries", self.expiries),
-        ];
-        let some: Vec<String> = kinds
-            .iter()
-            .filter(|(_, most)| *most > 0)
-            .map(|(kind, most)| format!("{kind}={most}"))
-            .collect();
-        f.write_str(&some.join(" "))
+        write!(f, "evictions={} fills={}", self.evictions, self.fills)
     }
 }
 
@@ -310,39 +248,6 @@ impl fmt::Display for Effort {
             "{} searches ({} twice), {} states, {} runs, for up to {:.1e} schedules",
             self.searches, self.repeated, self.states, self.runs, self.schedules
         )
-    }
-}
-
-impl Acts {
-    /// All combinations of none and some, and every number of evictions, as far as they matter on
-    /// this chip.
-    fn up_to(self, profile: Profile) -> Vec<Self> {
-        let some = |most: u8| if most > 0 { vec![0, most] } else { vec![0] };
-        // Without prefetches, a chip that could prefetch is like one that could not.
-        let fills = match (profile.fills(), self.fills) {
-            (true, 0) => vec![],
-            (true, most) => vec![most],
-            (false, _) => vec![0],
-        };
-        let mut all = Vec::new();
-        for evictions in 0..=self.evictions {
-            for &fills in &fills {
-                for &leaves in &some(self.leaves) {
-                    for &refusals in &some(self.refusals) {
-                        for expiries in 0..=self.expiries {
-                            all.push(Self {
-                                evictions,
-                                fills,
-                                leaves,
-                                refusals,
-                                expiries,
-                            });
-                        }
-                    }
-                }
-            }
-        }
-        all
     }
 }
 
@@ -410,20 +315,6 @@ pub fn poll(core: &Core, at: Address, wanted: impl Fn(u32) -> bool) {
 pub fn wait(core: &Core, at: Address, value: u32) {
     poll(core, at, |seen| seen == value);
     core.acquire();
-}
-
-/// Takes `owner`'s register.
-pub fn lock(core: &Core, owner: u16) {
-    while !core.test_and_set(CoreId::new(owner)) {
-        core.relax(&[]);
-    }
-    core.acquire();
-}
-
-/// Frees `owner`'s register behind what was stored.
-pub fn unlock(core: &Core, owner: u16) {
-    core.drain();
-    core.clear(CoreId::new(owner));
 }
 
 /// Fails as `wrong` unless `right`.

@@ -1,92 +1,97 @@
-//! Hazards 1 to 6: what caches do to the pieces that ranks put to. Peers cache here, as no link of
-//! ours lets them (docs/log/decisions.md, 1): this is why.
+//! The hazards. Peers cache here, as no link of ours lets them (docs/log/decisions.md, 1): this is
+//! why. The last four are those of some chips only.
 
 use flagpost_hal::{Coherence, UncachedMemory};
-use flagpost_sim::{Oracle, Profile};
+use flagpost_sim::Oracle::{HiddenStore, PendingClobber, StaleMerge, StaleRead};
 
 use crate::hazards::bench::*;
 
 pub const ALL: &[Hazard] = &[
-    Hazard {
-        name: "1 dirty origin line never written back",
-        cores: 2,
-        memory: 16,
-        profiles: &Profile::ALL,
-        program: never_written_back,
-        most: CACHES,
-        consequences: &["old data"],
-        shows: anywhere,
-        // A line that leaves late may arrive after core 1's acquire, and core 1's load be earlier.
-        alarms: &[
-            (Oracle::HiddenStore, anywhere),
-            (Oracle::StaleRead, |profile, acts| {
+    // A line that leaves late may arrive after core 1's acquire, and core 1's load be earlier.
+    hazard(
+        "1 dirty origin line never written back",
+        never_written_back,
+        &["old data"],
+        anywhere,
+        &[
+            (HiddenStore, anywhere),
+            (StaleRead, |profile, acts| {
                 weak(profile, acts) && eviction(profile, acts)
             }),
         ],
-    },
+    ),
+    hazard(
+        "2 stale target line after wait",
+        stale_after_wait,
+        &["old data"],
+        anywhere,
+        &[(StaleRead, anywhere)],
+    ),
+    hazard(
+        "3 target's dirty line evicted over a put",
+        evicted_over_a_put,
+        &["put overwritten"],
+        eviction,
+        &[(PendingClobber, anywhere)],
+    ),
+    hazard(
+        "4 origin's stale line merged into a later epoch's put",
+        |core, remedy| merged(core, if remedy { AFTER_MATCH } else { NEVER }),
+        &["own word lost"],
+        anywhere,
+        &[(StaleMerge, anywhere)],
+    ),
+    // Weak: core 1 may have fetched the line before core 0's arrived.
     Hazard {
-        name: "2 stale target line after wait",
-        cores: 2,
-        memory: 16,
-        profiles: &Profile::ALL,
-        program: stale_after_wait,
-        most: CACHES,
-        consequences: &["old data"],
-        shows: anywhere,
-        alarms: &[(Oracle::StaleRead, anywhere)],
-    },
-    Hazard {
-        name: "3 target's dirty line evicted over a put",
-        cores: 2,
-        memory: 16,
-        profiles: &Profile::ALL,
-        program: evicted_over_a_put,
-        most: CACHES,
-        consequences: &["put overwritten"],
-        shows: eviction,
-        alarms: &[(Oracle::PendingClobber, anywhere)],
-    },
-    Hazard {
-        name: "4 origin's stale line merged into a later epoch's put",
-        cores: 2,
-        memory: 16,
-        profiles: &Profile::ALL,
-        program: |core, remedy| merged(core, if remedy { AFTER_MATCH } else { NEVER }),
-        most: CACHES,
-        consequences: &["own word lost"],
-        shows: anywhere,
-        alarms: &[(Oracle::StaleMerge, anywhere)],
-    },
-    Hazard {
-        name: "5 two ranks' data in one line",
         cores: 3,
-        memory: 32,
-        profiles: &Profile::ALL,
-        program: one_line,
-        most: CACHES,
-        consequences: &["put lost"],
-        shows: anywhere,
-        // Weak: core 1 may have fetched the line before core 0's arrived.
-        alarms: &[
-            (Oracle::PendingClobber, anywhere),
-            (Oracle::StaleMerge, weak),
-        ],
+        ..hazard(
+            "5 two ranks' data in one line",
+            one_line,
+            &["put lost"],
+            anywhere,
+            &[(PendingClobber, anywhere), (StaleMerge, weak)],
+        )
     },
+    // Weak: core 0 may have fetched the line before a neighbour's store, and put after it.
+    hazard(
+        "6 head and tail of an unaligned put",
+        head_and_tail,
+        &["neighbour lost"],
+        anywhere,
+        &[(PendingClobber, anywhere), (StaleMerge, weak)],
+    ),
+    hazard(
+        "7 prefetch between the target's invalidate and its use",
+        prefetched_by_the_target,
+        &["old data"],
+        fill,
+        &[(StaleRead, fill)],
+    ),
     Hazard {
-        name: "6 head and tail of an unaligned put",
-        cores: 2,
-        memory: 32,
-        profiles: &Profile::ALL,
-        program: head_and_tail,
-        most: CACHES,
-        consequences: &["neighbour lost"],
-        shows: anywhere,
-        // Weak: core 0 may have fetched the line before a neighbour's store, and put after it.
-        alarms: &[
-            (Oracle::PendingClobber, anywhere),
-            (Oracle::StaleMerge, weak),
-        ],
+        evictions: 1,
+        ..hazard(
+            "8 prefetch between an origin's invalidate and its put",
+            |core, remedy| merged(core, if remedy { AFTER_MATCH } else { AT_COMPLETE }),
+            &["own word lost"],
+            fill,
+            &[(StaleMerge, fill)],
+        )
     },
+    // Core 0's put would be O1: its load comes first.
+    hazard(
+        "9 no drain between write-back and post",
+        write_back_under_way,
+        &["old data", "put overwritten"],
+        weak,
+        &[(HiddenStore, weak)],
+    ),
+    hazard(
+        "10 no acquire between flag and invalidate",
+        fetched_early,
+        &["old data"],
+        weak,
+        &[(StaleRead, weak)],
+    ),
 ];
 
 /// Core 0 puts through its cache. Remedy: write back.
@@ -151,13 +156,13 @@ fn evicted_over_a_put(core: &Core, remedy: bool) -> Outcome {
 }
 
 /// When an origin invalidates what it has put to.
-pub const NEVER: u8 = 0;
-pub const AT_COMPLETE: u8 = 1;
-pub const AFTER_MATCH: u8 = 2;
+const NEVER: u8 = 0;
+const AT_COMPLETE: u8 = 1;
+const AFTER_MATCH: u8 = 2;
 
 /// Core 0 puts a part of a line through its cache, in two epochs; core 1 stores to the other part
 /// in between.
-pub fn merged(core: &Core, invalidates: u8) -> Outcome {
+fn merged(core: &Core, invalidates: u8) -> Outcome {
     let (theirs, own, done, post) = (at(1, 0), at(1, 4), at(1, 8), at(0, 0));
     start(core);
     for epoch in 1..=2 {
@@ -236,4 +241,74 @@ fn head_and_tail(core: &Core, remedy: bool) -> Outcome {
     }
     let kept = core.load_u32(word(0)) == 5 && core.load_u32(word(3)) == 5;
     check(kept, "neighbour lost")
+}
+
+/// Core 1 has read its piece before. Remedy: invalidate at wait; else at post, which is as good
+/// where nothing is prefetched.
+fn prefetched_by_the_target(core: &Core, remedy: bool) -> Outcome {
+    let (data, done, post) = (at(1, 0), at(1, 8), at(0, 0));
+    clear(core);
+    if me(core) == 1 {
+        read(core, data);
+    }
+    go(core);
+    if me(core) == 0 {
+        wait(core, post, 1);
+        core.store_u32(data, 7);
+        core.drain();
+        core.store_u32(done, 1);
+        return Ok(());
+    }
+    if !remedy {
+        core.invalidate(&line(data));
+    }
+    core.store_u32(post, 1);
+    wait(core, done, 1);
+    if remedy {
+        core.invalidate(&line(data));
+    }
+    check(read(core, data) == 7, "old data")
+}
+
+/// Core 1 stores to its piece, writes back and posts; core 0 gets one word of it and puts another.
+/// Remedy: drain before the post.
+fn write_back_under_way(core: &Core, remedy: bool) -> Outcome {
+    let (theirs, own, done, post) = (at(1, 0), at(1, 4), at(1, 8), at(0, 0));
+    start(core);
+    if me(core) == 0 {
+        wait(core, post, 1);
+        let got = core.load_u32(own);
+        core.store_u32(theirs, 7);
+        core.drain();
+        core.store_u32(done, 1);
+        return check(got == 5, "old data");
+    }
+    write(core, own, 5);
+    core.write_back(&line(own));
+    if remedy {
+        core.drain();
+    }
+    core.store_u32(post, 1);
+    wait(core, done, 1);
+    core.invalidate(&line(own));
+    check(read(core, theirs) == 7, "put overwritten")
+}
+
+/// Remedy: acquire before the invalidate, so that the line is not fetched earlier than the flag was
+/// seen.
+fn fetched_early(core: &Core, remedy: bool) -> Outcome {
+    let (data, flag) = (at(1, 0), at(1, 8));
+    start(core);
+    if me(core) == 0 {
+        core.store_u32(data, 7);
+        core.drain();
+        core.store_u32(flag, 1);
+        return Ok(());
+    }
+    poll(core, flag, |seen| seen == 1);
+    if remedy {
+        core.acquire();
+    }
+    core.invalidate(&line(data));
+    check(read(core, data) == 7, "old data")
 }
