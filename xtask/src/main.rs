@@ -29,6 +29,7 @@ use flagpost_board::{board, boot, image, instructions, report, run, session, sta
 use flagpost_mutants::{explorer, sweep as mutants};
 use flagpost_programs::{children, compiling, console, count, error, paths, tools};
 
+use crate::commands::handed::Words;
 use crate::console::Console;
 use crate::error::Usage;
 
@@ -43,32 +44,53 @@ struct Cli {
     command: Commands,
 }
 
+/// The first four are those that a newcomer needs.
 #[derive(Subcommand, Debug)]
 enum Commands {
-    Qemu(commands::qemu::Arguments),
     /// Show which tools are here, which are missing, and how to get them
     Doctor,
+    Qemu(commands::qemu::Arguments),
     Test(commands::test::Arguments),
+    /// Run a program of the sources, such as stencil or cholesky, or all: on the simulator, on this
+    /// machine, over libfabric, or under QEMU
+    ///
+    /// `cargo xtask app --help` tells the rest.
+    App(Words),
+    /// Run a benchmark: pscw, pingpong, tree, micro, model, ops (simulated time), host,
+    /// instructions, stack (this machine), fabric (a real network, beside bare libfabric), explore
+    /// (speed of the simulator); or compare the documented tables with what benchmarks print:
+    /// results
+    ///
+    /// `cargo xtask bench pscw --help` tells the rest. With any of them, `--compare FILE` prints
+    /// the ratios to a saved run (what the command printed with `--json`), and fails if a number is
+    /// more than `--bound` times as slow [default: 1.1].
+    Bench(Words),
+    /// Draw docs/figures anew, all or some, from the simulator; or compare: --check
+    ///
+    /// `cargo xtask figures --help` tells the rest.
+    Figures(Words),
+    Explore(commands::explore::Arguments),
+    /// Repeat the run of a trace that `cargo xtask explore` wrote, to the last step, and print its
+    /// account
+    ///
+    /// Exit status: 0 if the run is done now; 1 if it fails, also if it "diverged" because the code
+    /// has changed since; 2 if FILE is no trace.
+    Replay(Words),
     Linux(commands::linux::Arguments),
     Fabric(commands::fabric::Arguments),
     Kills(commands::kills::Arguments),
     Mutants(mutants::Arguments),
-    Explore(commands::explore::Arguments),
-    Replay(commands::replay::Arguments),
+    Sizes(commands::sizes::Arguments),
+    /// Check comments and documents: line width, links, citations, words (docs/style.md)
+    Tidy,
+    /// Check that this program notices images that fail, hang, trap, panic or fall silent
+    Selftest,
     /// Run everything that must hold before a change goes in
     Ci {
         /// Only the steps whose name contains this, such as `clippy`
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
     },
-    App(commands::app::Arguments),
-    Bench(commands::bench::Arguments),
-    Figures(commands::figures::Arguments),
-    Sizes(commands::sizes::Arguments),
-    /// Check that this program notices images that fail, hang, trap, panic or fall silent
-    Selftest,
-    /// Check comments and documents: line width, links, citations, words (docs/style.md)
-    Tidy,
 }
 
 fn main() -> ExitCode {
@@ -112,11 +134,11 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Kills(arguments) => commands::kills::run(console, arguments),
         Commands::Mutants(arguments) => mutants::run(console, arguments),
         Commands::Explore(arguments) => commands::explore::run(console, arguments),
-        Commands::Replay(arguments) => commands::replay::run(console, arguments),
+        Commands::Replay(arguments) => commands::handed::replay(console, arguments),
         Commands::Ci { only } => commands::ci::run(console, only.as_deref().unwrap_or("")),
-        Commands::App(arguments) => commands::app::run(console, arguments),
-        Commands::Bench(arguments) => commands::bench::run(console, arguments),
-        Commands::Figures(arguments) => commands::figures::run(console, arguments),
+        Commands::App(arguments) => commands::handed::app(console, arguments),
+        Commands::Bench(arguments) => commands::handed::bench(console, arguments),
+        Commands::Figures(arguments) => commands::handed::figures(console, arguments),
         Commands::Sizes(arguments) => commands::sizes::run(console, arguments),
         Commands::Tidy => commands::tidy::run(),
         Commands::Selftest => commands::selftest::run(console),

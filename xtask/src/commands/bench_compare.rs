@@ -5,11 +5,11 @@
 //! a rate if it is smaller.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
 use flagpost_common::table;
 use serde_json::{Map, Value};
 
@@ -37,95 +37,67 @@ const PARAMETERS: [&str; 14] = [
 /// Units, and ends of names, of what is better if it is larger.
 const RATES: [&str; 5] = ["/s", "_per_s", "%", "right", "r2"];
 
-/// What is taken out of the arguments of a benchmark.
-#[derive(Parser, Debug)]
-#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
-struct Options {
-    /// A saved run: what the same command printed with --json
-    #[arg(long, value_name = "FILE")]
-    compare: String,
-    /// How many times slower a number may be
-    #[arg(long, value_name = "RATIO", default_value = "1.1", value_parser = bound)]
-    bound: f64,
-    /// The benchmark and its arguments
-    #[arg(skip)]
-    rest: Vec<String>,
+/// Takes a flag and its value out of the arguments.
+fn take(words: &mut Vec<OsString>, name: &str) -> Option<OsString> {
+    let at = words.iter().position(|word| {
+        let rest = word.to_str().and_then(|word| word.strip_prefix(name));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
+    let word = words.remove(at);
+    match word.to_str().and_then(|word| word.split_once('=')) {
+        Some((_, value)) => Some(value.into()),
+        None => (at < words.len()).then(|| words.remove(at)),
+    }
 }
 
-fn bound(text: &str) -> Result<f64, String> {
-    let ratio = text.parse().ok().filter(|ratio| (1.0..1e6).contains(ratio));
-    ratio.ok_or_else(|| String::from("a number from 1, such as 1.1"))
-}
-
-/// Takes `--compare` and `--bound` out of the arguments, if the first is there.
-fn options(arguments: &[String]) -> Option<Options> {
-    let mut own = vec![String::from("bench")];
-    let mut rest = Vec::new();
-    let mut words = arguments.iter().cloned();
-    while let Some(word) = words.next() {
-        let name = word.split('=').next().unwrap_or_default();
-        if !matches!(name, "--compare" | "--bound") {
-            rest.push(word);
-            continue;
-        }
-        let has_value = word.contains('=');
-        own.push(word);
-        if !has_value {
-            own.extend(words.next());
-        }
-    }
-    if own.len() == 1 {
-        return None;
-    }
-    let options = Options::parse_from(own);
-    Some(Options { rest, ..options })
+fn bound(text: &OsStr) -> Option<f64> {
+    let ratio = text.to_str()?.parse().ok();
+    ratio.filter(|ratio| (1.0..1e6).contains(ratio))
 }
 
 /// Compares, if the arguments ask for it; `false` if a number is beyond the bound.
-pub(crate) fn run(console: &Console, arguments: &[String]) -> Result<Option<bool>> {
-    let Some(options) = options(arguments) else {
+pub(crate) fn run(console: &Console, arguments: &[OsString]) -> Result<Option<bool>> {
+    let mut words = arguments.to_vec();
+    let Some(file) = take(&mut words, "--compare") else {
         return Ok(None);
     };
-    let saved = std::fs::read_to_string(Path::new(&options.compare))
-        .with_context(|| format!("cannot read {}", options.compare))?;
-    let saved = objects(&saved)?;
+    let most = take(&mut words, "--bound").unwrap_or("1.1".into());
+    let most = bound(&most).ok_or_else(|| usage("--bound takes a number from 1, such as 1.1"))?;
+    let file = Path::new(&file).display();
+    let saved = std::fs::read_to_string(file.to_string());
+    let saved = objects(&saved.with_context(|| format!("cannot read {file}"))?)?;
     if saved.is_empty() {
-        bail!(
-            "{} holds nothing: save a run of --json there",
-            options.compare
-        );
+        bail!("{file} holds nothing: save a run of --json there");
     }
-    if options.rest.is_empty() {
+    if words.is_empty() {
         bail!(usage(
             "--compare needs the benchmark that was saved: cargo xtask bench NAME --compare FILE"
         ));
     }
+    if !words.iter().any(|word| word == "--json") {
+        words.push("--json".into());
+    }
     console.clear();
     let program = std::env::current_exe().context("this program has no path")?;
-    let output = Command::new(program)
-        .arg("bench")
-        .args(&options.rest)
-        .args((!options.rest.iter().any(|word| word == "--json")).then_some("--json"))
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run the benchmark")?;
+    let mut command = Command::new(program);
+    command.arg("bench").args(&words);
+    command.stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().context("cannot run the benchmark")?;
     if !output.status.success() {
         bail!("the benchmark failed: {}", output.status);
     }
     let now = objects(&String::from_utf8(output.stdout)?)?;
-    let compared = compare(&saved, &now, options.bound);
-    table(
-        &["what", "number", "saved", "now", "ratio", ""],
-        &compared.rows,
-    );
-    let Compared { beyond, alone, .. } = compared;
+    let Compared {
+        rows,
+        beyond,
+        alone,
+    } = compare(&saved, &now, most);
+    table(&["what", "number", "saved", "now", "ratio", ""], &rows);
     out(&format!(
-        "{} numbers, {beyond} slower than {} times, {alone} of the saved objects without a match",
-        compared.rows.len(),
-        options.bound
+        "{} numbers, {beyond} slower than {most} times, {alone} of the saved objects without a match",
+        rows.len(),
     ));
-    Ok(Some(beyond == 0 && alone == 0 && !compared.rows.is_empty()))
+    Ok(Some(beyond == 0 && alone == 0 && !rows.is_empty()))
 }
 
 /// Measured numbers by what was measured.
@@ -209,51 +181,43 @@ fn compare(saved: &Objects, now: &Objects, bound: f64) -> Compared {
 mod tests {
     use super::*;
 
-    const SAVED: &str = r#"{"variant":"put","bytes":8,"cycles":100}
+    /// Less of a time is better, of a rate worse; a fitted base may be below 0.
+    #[test]
+    fn slower_is_more_of_a_time_and_less_of_a_rate() {
+        let saved = r#"{"variant":"put","cycles":100}
 {"variant":"put","unit":"MB/s","bytes":64,"value":50}
+{"variant":"get","base":-100}
 "#;
-
-    fn beyond(now: &str) -> (usize, usize) {
-        let compared = compare(&objects(SAVED).unwrap(), &objects(now).unwrap(), 1.1);
-        (compared.beyond, compared.alone)
-    }
-
-    #[test]
-    fn a_changed_number_is_found() {
-        assert_eq!(beyond(SAVED), (0, 0));
-        assert_eq!(beyond(&SAVED.replace("100", "109")), (0, 0));
-        assert_eq!(beyond(&SAVED.replace("100", "111")), (1, 0));
-        // Less of a time is better, of a rate worse.
-        assert_eq!(beyond(&SAVED.replace("100", "10")), (0, 0));
-        assert_eq!(beyond(&SAVED.replace(":50", ":40")), (1, 0));
-        assert_eq!(beyond(&SAVED.replace(":64", ":32")), (0, 1));
-        let fitted = |base: &str| objects(&SAVED.replace(":100", base)).unwrap();
-        for (now, slower) in [
-            (":-100", 0),
-            (":-105", 0),
-            (":-60", 1),
-            (":-400", 0),
-            (":40", 1),
+        for (old, new, beyond, alone) in [
+            ("", "", 0, 0),
+            ("s\":100", "s\":109", 0, 0),
+            ("s\":100", "s\":111", 1, 0),
+            ("s\":100", "s\":10", 0, 0),
+            (":50", ":40", 1, 0),
+            (":64", ":32", 0, 1),
+            (":-100", ":-105", 0, 0),
+            (":-100", ":-60", 1, 0),
+            (":-100", ":-400", 0, 0),
+            (":-100", ":40", 1, 0),
         ] {
-            let compared = compare(&fitted(":-100"), &fitted(now), 1.1);
-            assert_eq!(compared.beyond, slower, "{now}");
+            let now = objects(&saved.replace(old, new)).unwrap();
+            let found = compare(&objects(saved).unwrap(), &now, 1.1);
+            assert_eq!((found.beyond, found.alone), (beyond, alone), "{new}");
         }
     }
 
     #[test]
-    fn bounds_that_bound_nothing_are_refused() {
-        assert_eq!(bound("1.5"), Ok(1.5));
+    fn flags_are_taken_out_and_bounds_bound() {
+        let mut words = ["micro", "--compare", "a", "fence", "--bound=2"]
+            .map(OsString::from)
+            .to_vec();
+        assert_eq!(take(&mut words, "--compare"), Some("a".into()));
+        assert_eq!(take(&mut words, "--bound"), Some("2".into()));
+        assert_eq!(take(&mut words, "--bound"), None);
+        assert_eq!(words, ["micro", "fence"]);
+        assert_eq!(bound(OsStr::new("1.5")), Some(1.5));
         for text in ["nan", "inf", "0", "-2", "0.9", "x"] {
-            assert!(bound(text).is_err(), "{text}");
+            assert_eq!(bound(OsStr::new(text)), None, "{text}");
         }
-    }
-
-    #[test]
-    fn options_are_taken_out() {
-        let words = ["micro", "--compare", "a", "fence", "--bound=2"].map(String::from);
-        let found = options(&words).unwrap();
-        assert_eq!((&*found.compare, found.bound), ("a", 2.0));
-        assert_eq!(found.rest, ["micro", "fence"]);
-        assert!(options(&words[..1]).is_none());
     }
 }

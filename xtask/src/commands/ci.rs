@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::{bench, doctor, fabric, features, panics, scc, selftest, sizes, test, tidy};
+use super::{doctor, fabric, features, handed, panics, scc, selftest, sizes, test, tidy};
 use crate::board::Board;
 use crate::boot::{self, Setup};
 use crate::console::{Console, left_out, out};
@@ -81,7 +81,7 @@ const STEPS: [Step; 24] = [
     step("tests", |console| Ok(test::quick(console))),
     step("fabric", fabric::ci),
     beside("no panic", |_| panics::check()),
-    beside("instructions", bench::instructions),
+    beside("instructions", handed::instructions),
     beside("SCC image", scc::ci),
     beside("seeds", seeds),
     beside("board an521", |console| board(console, Board::An521)),

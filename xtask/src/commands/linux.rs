@@ -1,6 +1,7 @@
 //! `cargo xtask linux`: the conformance cases on Linux, a process per rank. A part of
 //! `cargo xtask test`.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -77,13 +78,11 @@ fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Re
             count.add(part.count);
             skipped.push(part.skipped);
         }
-        // Who asks for one size knows what is left out.
-        let never = if ranks == RANKS {
-            never_run(&skipped)
-        } else {
-            Vec::new()
-        };
-        for case in never {
+        // Someone who asks for one size knows what is left out.
+        if ranks != RANKS {
+            continue;
+        }
+        for case in never_run(skipped) {
             console.error(&format!(
                 "case {case} is possible on {platform} and was run at none of {ranks:?} ranks"
             ));
@@ -94,38 +93,22 @@ fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Re
     Ok(count)
 }
 
-/// A case that a job has left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Skipped {
-    case: String,
-    /// The platform can run it, with other ranks.
-    possible: bool,
-}
-
-/// What a job has shown.
+/// What a job has shown: sums, and the cases that it has left out because of its ranks.
 pub(super) struct Part {
     pub(super) count: Count,
-    pub(super) skipped: Vec<Skipped>,
+    skipped: BTreeSet<String>,
 }
 
 /// The cases that each of these jobs of one platform has left out because of its ranks.
-fn never_run(jobs: &[Vec<Skipped>]) -> Vec<&str> {
-    let Some((first, others)) = jobs.split_first() else {
-        return Vec::new();
-    };
-    let everywhere = |case: &&Skipped| others.iter().all(|job| job.contains(case));
-    let cases = first.iter().filter(|case| case.possible);
-    cases.filter(everywhere).map(|case| &*case.case).collect()
+fn never_run(jobs: Vec<BTreeSet<String>>) -> BTreeSet<String> {
+    let jobs = jobs.into_iter();
+    jobs.reduce(|all, job| &all & &job).unwrap_or_default()
 }
 
-/// Reads `skipped small.fan_in: needs 3 to 3 ranks`.
-fn skipped_of(line: &str) -> Option<Skipped> {
-    let rest = line.strip_prefix("skipped ")?;
-    let (case, why) = rest.split_once(": ").unwrap_or((rest, ""));
-    Some(Skipped {
-        case: case.to_owned(),
-        possible: why.ends_with(" ranks"),
-    })
+/// Reads `skipped small.fan_in: needs 3 to 3 ranks`. Other reasons hold for any number of ranks.
+fn skipped_of(line: &str) -> Option<&str> {
+    let (case, why) = line.strip_prefix("skipped ")?.split_once(": ")?;
+    why.ends_with(" ranks").then_some(case)
 }
 
 fn job(
@@ -159,14 +142,14 @@ pub(super) fn part(console: &Console, mut command: Command) -> Result<Part> {
         .take()
         .context("no pipe from the cases")?;
     let (mut sums, mut seen) = (None, Count::default());
-    let mut skipped = Vec::new();
+    let mut skipped = BTreeSet::new();
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         let verdict = verdict_of(&line);
         let mut is_news = false;
         if let Some(read) = sums_of(&line) {
             sums = Some(read);
-        } else if let Some(case) = skipped_of(&line) {
-            skipped.push(case);
+        } else if line.starts_with("skipped ") {
+            skipped.extend(skipped_of(&line).map(str::to_owned));
         } else {
             seen.add(verdict.map_or(Count::default(), Count::one));
             is_news = !line.starts_with("ok ");
@@ -214,69 +197,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_read() {
-        assert_eq!(
-            sums_of("251 passed, 1 failed, 37 skipped"),
-            Some(Count {
-                passed: 251,
-                failed: 1,
-                skipped: 37
-            })
-        );
-        for line in [
-            "",
-            "251 passed",
-            "ok           0.1 ms a, b, c",
-            "1 failed, 1 passed, 1 skipped",
-        ] {
-            assert_eq!(sums_of(line), None);
-        }
-    }
-
-    #[test]
-    fn a_job_that_crashes_has_failed() {
-        let counted = |script: &str| {
-            let mut command = Command::new("sh");
-            command.args(["-c", script]);
-            let count = part(&Console::new(), command).expect("it runs").count;
-            (count.passed, count.failed)
-        };
-        let sums = "echo 'ok 0.1 ms a'; echo '3 passed, 0 failed, 1 skipped'";
-        assert_eq!(counted(sums), (3, 0));
-        assert_eq!(counted(&format!("{sums}; exit 1")), (3, 1));
-        assert_eq!(counted(&format!("{sums}; kill -SEGV $$")), (3, 1));
-        let some = "echo 'ok      over tcp'; echo 'ok 0.1 ms a'; echo 'FAILED 3.0 ms b'";
-        assert_eq!(counted("echo 'ok 0.1 ms a'; kill -SEGV $$"), (1, 1));
-        assert_eq!(
-            counted(&format!("{some}; echo 'ok 0.2 ms c'; exit 1")),
-            (2, 1)
-        );
-        assert_eq!(counted("exit 0"), (0, 1), "no sums");
-        assert_eq!(
-            counted("echo '1 passed, 2 failed, 0 skipped'; exit 1"),
-            (1, 2)
-        );
-    }
-
-    #[test]
     fn cases_that_no_size_runs_are_found() {
-        let job = |lines: &[&str]| -> Vec<Skipped> {
-            lines.iter().filter_map(|line| skipped_of(line)).collect()
+        let job = |lines: &[&str]| {
+            lines
+                .iter()
+                .filter_map(|line| skipped_of(line))
+                .map(str::to_owned)
+                .collect()
         };
         let three = "skipped small.fan_in: needs 3 to 3 ranks";
         let atomics = "skipped hal.atomics: needs atomics";
         let many = "skipped link.many: needs 4 to any ranks";
-        let two = job(&["ok           0.1 ms a", three, atomics, many]);
-        let four = job(&[three, atomics]);
-        assert_eq!(never_run(&[two.clone(), four]), ["small.fan_in"]);
-        let all = [two, job(&[atomics])];
-        assert!(never_run(&all).is_empty());
-        assert!(never_run(&[]).is_empty());
-    }
-
-    /// What `cargo xtask test` runs leaves no case out, on any platform.
-    #[test]
-    fn there_is_a_job_of_three() {
-        assert!(RANKS.contains(&3), "small.fan_in and others are for three");
+        let two: BTreeSet<_> = job(&["ok           0.1 ms a", three, atomics, many]);
+        let never = never_run(vec![two.clone(), job(&[three, atomics])]);
+        assert_eq!(never, ["small.fan_in".to_owned()].into());
+        assert!(never_run(vec![two, job(&[atomics])]).is_empty());
     }
 }

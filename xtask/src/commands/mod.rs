@@ -1,7 +1,5 @@
 //! The commands, a file each.
 
-pub(crate) mod app;
-pub(crate) mod bench;
 mod bench_compare;
 mod bench_fabric;
 pub(crate) mod ci;
@@ -9,12 +7,11 @@ pub(crate) mod doctor;
 pub(crate) mod explore;
 pub(crate) mod fabric;
 pub(crate) mod features;
-pub(crate) mod figures;
+pub(crate) mod handed;
 pub(crate) mod kills;
 pub(crate) mod linux;
 pub(crate) mod panics;
 pub(crate) mod qemu;
-pub(crate) mod replay;
 pub(crate) mod scc;
 pub(crate) mod selftest;
 pub(crate) mod sizes;

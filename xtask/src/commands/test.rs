@@ -15,7 +15,7 @@ use clap::builder::PossibleValuesParser;
 use flagpost_programs::parallel;
 use serde_json::Value;
 
-use super::{bench, explore, fabric, linux};
+use super::{explore, fabric, handed, linux};
 use crate::boot::Setup;
 use crate::children::Running;
 use crate::compiling;
@@ -157,7 +157,7 @@ const PARTS: [Part; 9] = [
         what: "the tables of the documents, as their commands print them",
         minutes: 10,
         quick: None,
-        deep: bench::results,
+        deep: handed::results,
     },
 ];
 
@@ -449,69 +449,4 @@ pub(crate) fn show(console: &Console, runs: &[Run]) -> Count {
     let mut count = Count::default();
     runs.iter().for_each(|run| count.add(run.count()));
     count
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sum_is_that_of_all_parts_and_each_trouble_is_told() {
-        let part = |name, quick| Part {
-            name,
-            what: "",
-            minutes: 1,
-            quick: Some(quick),
-            deep: |_| Ok(Count::one(true)),
-        };
-        let well = part("well", |_| {
-            Ok(Count {
-                passed: 3,
-                ..Count::default()
-            })
-        });
-        let fails = part("fails", |console| {
-            console.failure("a case");
-            Ok(Count {
-                passed: 2,
-                failed: 2,
-                skipped: 1,
-            })
-        });
-        let cannot = part("cannot", |_| anyhow::bail!("a tool is missing"));
-        let empty = part("empty", |_| Ok(Count::default()));
-        let all = [&well, &fails, &cannot, &empty];
-        let backwards = [&empty, &cannot, &fails, &well];
-        let told = ["a case", "a tool is missing", "empty: nothing was tested"];
-        for (parts, deep, passed, failed, told) in [
-            (&all[..], false, 5, 4, &told[..]),
-            (&backwards, false, 5, 4, &[told[2], told[1], told[0]]),
-            (&all[..1], false, 3, 0, &[]),
-            (&all[2..3], false, 0, 1, &[told[1]]),
-            (&all, true, 4, 0, &[]),
-        ] {
-            let console = Console::new();
-            let count = sum(&console, parts, deep);
-            assert_eq!((count.passed, count.failed), (passed, failed));
-            assert_eq!(console.failed(), told);
-        }
-    }
-
-    #[test]
-    fn results_of_cargo_test_are_read() {
-        let line =
-            "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out";
-        assert_eq!(
-            result(line),
-            Some(Count {
-                passed: 12,
-                failed: 3,
-                skipped: 0
-            })
-        );
-        assert_eq!(result("running 3 tests"), None);
-        assert_eq!(result("test result: "), None);
-        assert_eq!(failed_test("test a::b ... FAILED"), Some("a::b"));
-        assert_eq!(failed_test("test a::b ... ok"), None);
-    }
 }
