@@ -140,7 +140,7 @@ fn dispatch(console: &Console, command: &Commands) -> Result<bool> {
         Commands::Bench(arguments) => commands::handed::bench(console, arguments),
         Commands::Figures(arguments) => commands::handed::figures(console, arguments),
         Commands::Sizes(arguments) => commands::sizes::run(console, arguments),
-        Commands::Tidy => commands::tidy::run(),
+        Commands::Tidy => Ok(console.verdict(commands::tidy::check(console)?)),
         Commands::Selftest => commands::selftest::run(console),
     }
 }

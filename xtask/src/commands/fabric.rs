@@ -2,15 +2,14 @@
 //! rank on this host. And the tests of `hal/fabric` that need libfabric: its bindings compared with
 //! the installed headers, its contract with threads for ranks.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
 use clap::Args;
 
-use super::linux::{PACKAGE, part};
+use super::linux::{PACKAGE, job};
 use super::{bench_fabric, kills, test};
-use crate::console::{Console, out};
+use crate::console::Console;
 use crate::count::Count;
 use crate::hosts::Hosts;
 use crate::{compiling, paths, tools};
@@ -60,26 +59,22 @@ pub(crate) struct Arguments {
 /// Runs the command; `false` if anything failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     let count = if arguments.headers {
-        headers(console)?
+        tools::libfabric_headers(console)?;
+        let mut count = tests(console, &BINDINGS)?;
+        count.add(tests(console, &TESTS)?);
+        count
     } else {
+        // To shared memory, namespaces are one host.
+        let most = if arguments.hosts.is_some() { 1 } else { 2 };
         let provider = arguments.provider.as_deref();
-        let all = if arguments.hosts.is_some() {
-            &tools::PROVIDERS[..1]
-        } else {
-            &tools::PROVIDERS
+        let jobs = Jobs {
+            providers: provider.map_or(tools::PROVIDERS[..most].to_vec(), |name| vec![name]),
+            ranks: arguments.ranks.map_or(RANKS.to_vec(), |ranks| vec![ranks]),
+            hosts: arguments.hosts.map(Hosts::new).transpose()?,
+            newer: arguments.newer,
+            filter: &arguments.filter,
         };
-        let providers = provider.map_or(all.to_vec(), |provider| vec![provider]);
-        let ranks = arguments.ranks.map_or(RANKS.to_vec(), |ranks| vec![ranks]);
-        let hosts = arguments.hosts.map(Hosts::new).transpose()?;
-        let library = Library::of(console, arguments.newer)?;
-        cases(
-            console,
-            &providers,
-            &ranks,
-            &library,
-            hosts.as_ref(),
-            &arguments.filter,
-        )?
+        jobs.run(console)?
     };
     Ok(console.verdict(count))
 }
@@ -91,17 +86,10 @@ pub(crate) fn is_possible() -> bool {
 
 /// The part of `cargo xtask test`.
 pub(crate) fn of_tests(console: &Console, deep: bool) -> Result<Count> {
-    let library = Library::of(console, false)?;
+    tools::libfabric(console)?;
     let ranks: &[_] = if deep { &RANKS } else { &TEST_RANKS };
     let mut count = tests(console, &TESTS)?;
-    count.add(cases(
-        console,
-        &tools::PROVIDERS,
-        ranks,
-        &library,
-        None,
-        "",
-    )?);
+    count.add(Jobs::here(ranks, false).run(console)?);
     Ok(count)
 }
 
@@ -110,100 +98,74 @@ pub(crate) fn ci(console: &Console) -> Result<Count> {
     tools::libfabric_headers(console)?;
     let mut count = tests(console, &BINDINGS)?;
     for newer in [false, true] {
-        let library = Library::of(console, newer)?;
-        count.add(cases(
-            console,
-            &tools::PROVIDERS,
-            &CI_RANKS,
-            &library,
-            None,
-            "",
-        )?);
+        count.add(Jobs::here(&CI_RANKS, newer).run(console)?);
     }
     count.add(bench_fabric::smoke(console)?);
     count.add(kills::ci(console)?);
     Ok(count)
 }
 
-/// What the ranks load.
-enum Library {
-    Systems,
-    /// In a directory.
-    Newer(PathBuf),
+/// Jobs of the cases: each provider with each number of ranks.
+struct Jobs<'a> {
+    providers: Vec<&'a str>,
+    ranks: Vec<u16>,
+    hosts: Option<Hosts>,
+    /// With libfabric 2, downloaded.
+    newer: bool,
+    filter: &'a str,
 }
 
-impl Library {
-    fn of(console: &Console, newer: bool) -> Result<Self> {
-        if newer {
-            return tools::newer_libfabric(console).map(Self::Newer);
+impl Jobs<'_> {
+    /// All cases over all providers, on this host.
+    fn here(ranks: &[u16], newer: bool) -> Self {
+        Jobs {
+            providers: tools::PROVIDERS.to_vec(),
+            ranks: ranks.to_vec(),
+            hosts: None,
+            newer,
+            filter: "",
         }
-        tools::libfabric(console)?;
-        Ok(Self::Systems)
     }
-}
 
-fn cases(
-    console: &Console,
-    providers: &[&str],
-    ranks: &[u16],
-    library: &Library,
-    hosts: Option<&Hosts>,
-    filter: &str,
-) -> Result<Count> {
-    let program = compiling::tests_program(console, PACKAGE)?;
-    let mut count = Count::default();
-    for provider in providers {
-        for ranks in ranks {
-            console.step(format!("fabric, {provider}, {ranks} ranks"));
-            let mut command = match hosts {
-                None => Command::new(&program),
-                Some(hosts) => {
-                    // The launcher is on the first.
-                    let mut command = Command::new("ip");
-                    command
-                        .args(["netns", "exec", &hosts.names()[0]])
-                        .arg(&program);
-                    command.args(["--hosts", &hosts.names().join(",")]);
-                    command.args(["--address", &hosts.address(0)]);
-                    command
-                }
-            };
+    fn run(&self, console: &Console) -> Result<Count> {
+        let newer = match self.newer {
+            true => Some(tools::newer_libfabric(console)?),
+            false => {
+                tools::libfabric(console)?;
+                None
+            }
+        };
+        let program = compiling::tests_program(console, PACKAGE)?;
+        let jobs = { self.providers.iter() }
+            .flat_map(|provider| self.ranks.iter().map(move |ranks| (provider, ranks)));
+        let mut count = Count::default();
+        for (provider, ranks) in jobs {
+            let mut name = format!("fabric, {provider}, {ranks} ranks");
+            let mut again = format!("cargo xtask fabric --provider {provider} --ranks {ranks}");
+            let mut command = Command::new(&program);
+            if let Some(hosts) = &self.hosts {
+                // The launcher is on the first.
+                command = Command::new("ip");
+                command
+                    .args(["netns", "exec", &hosts.names()[0]])
+                    .arg(&program);
+                command.args(["--hosts", &hosts.names().join(",")]);
+                command.args(["--address", &hosts.address(0)]);
+                name += &format!(" on {} namespaces", hosts.names().len());
+            }
             command
                 .args(["--platform", "fabric", "--provider", provider])
-                .args(["--ranks", &ranks.to_string(), "--filter", filter])
+                .args(["--ranks", &ranks.to_string(), "--filter", self.filter])
                 .args(["--patience", "300"]);
-            if let Library::Newer(dir) = library {
+            if let Some(dir) = &newer {
                 command.env("LD_LIBRARY_PATH", dir);
-            }
-            let count_of_job = part(console, command)?.count;
-            console.clear();
-            let mut on = hosts.map_or(String::new(), |hosts| {
-                format!(" on {} namespaces", hosts.names().len())
-            });
-            let mut again = format!("cargo xtask fabric --provider {provider} --ranks {ranks}");
-            if let Library::Newer(_) = library {
-                on += " with libfabric 2";
+                name += " with libfabric 2";
                 again += " --newer";
             }
-            out(&format!(
-                "fabric, {provider}, {ranks} ranks{on}: {}",
-                count_of_job.line()
-            ));
-            if count_of_job.failed > 0 {
-                console.failure(&again);
-            }
-            count.add(count_of_job);
+            count.add(job(console, &name, &again, command)?.count);
         }
+        Ok(count)
     }
-    Ok(count)
-}
-
-/// All tests that `cargo test` leaves out.
-fn headers(console: &Console) -> Result<Count> {
-    tools::libfabric_headers(console)?;
-    let mut count = tests(console, &BINDINGS)?;
-    count.add(tests(console, &TESTS)?);
-    Ok(count)
 }
 
 /// Tests that `cargo test` leaves out. Each has a network of its own, some with all ranks in one

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -68,13 +67,12 @@ fn all(console: &Console, platforms: &[&str], ranks: &[u16], filter: &str) -> Re
     for platform in platforms {
         let mut skipped = Vec::new();
         for ranks in ranks {
-            console.step(format!("linux, {platform}, {ranks} ranks"));
-            let part = job(console, &program, platform, *ranks, filter)?;
-            if part.count.failed > 0 {
-                console.failure(&format!(
-                    "cargo xtask linux --platform {platform} --ranks {ranks}"
-                ));
-            }
+            let mut command = Command::new(&program);
+            command.args(["--platform", platform, "--ranks", &ranks.to_string()]);
+            command.args(["--filter", filter]);
+            let name = format!("linux, {platform}, {ranks} ranks");
+            let again = format!("cargo xtask linux --platform {platform} --ranks {ranks}");
+            let part = job(console, &name, &again, command)?;
             count.add(part.count);
             skipped.push(part.skipped);
         }
@@ -111,28 +109,16 @@ fn skipped_of(line: &str) -> Option<&str> {
     why.ends_with(" ranks").then_some(case)
 }
 
-fn job(
+/// Runs a job, prints what failed in it, and its sums; `again` is the command that repeats it. A
+/// job that ends without its sums, or not as it should, has failed, and what passed in it before
+/// has passed.
+pub(super) fn job(
     console: &Console,
-    program: &Path,
-    platform: &str,
-    ranks: u16,
-    filter: &str,
+    name: &str,
+    again: &str,
+    mut command: Command,
 ) -> Result<Part> {
-    let mut command = Command::new(program);
-    command
-        .args(["--platform", platform, "--ranks", &ranks.to_string()])
-        .args(["--filter", filter]);
-    let part = part(console, command)?;
-    out(&format!(
-        "linux, {platform}, {ranks} ranks: {}",
-        part.count.line()
-    ));
-    Ok(part)
-}
-
-/// Runs a job, prints what failed in it, and counts. A job that ends without its sums, or not as it
-/// should, has failed, and what passed in it before has passed.
-pub(super) fn part(console: &Console, mut command: Command) -> Result<Part> {
+    console.step(name);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut cases = Running::start(&mut command)
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
@@ -161,6 +147,11 @@ pub(super) fn part(console: &Console, mut command: Command) -> Result<Part> {
     let well = cases.wait()?.success() && sums.is_some();
     let mut count = sums.unwrap_or(seen);
     count.failed = count.failed.max(usize::from(!well));
+    console.clear();
+    out(&format!("{name}: {}", count.line()));
+    if count.failed > 0 {
+        console.failure(again);
+    }
     Ok(Part { count, skipped })
 }
 

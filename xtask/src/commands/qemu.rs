@@ -297,20 +297,13 @@ mod tests {
     /// All cases have passed, and QEMU has ended with a status of its own.
     #[test]
     fn trouble_outside_of_any_case_fails_the_command_and_is_told() {
-        let arguments = Arguments {
-            board: Board::Virt,
-            cores: Some(8),
-            filter: None,
-            list: false,
-            timeout: 1,
-            seed: 0,
-            seeds: None,
-            parallel: false,
-            json: true,
-            measure: true,
-            verbose: false,
-            arguments: Vec::new(),
-        };
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            arguments: Arguments,
+        }
+        let words = ["qemu", "--cores", "8", "--json", "--measure"];
+        let Line { arguments } = clap::Parser::parse_from(words);
         let well = || Run::new(8, 0);
         let trouble = || Run {
             errors: vec!["QEMU exited with status 3".to_owned()],

@@ -8,9 +8,8 @@
 //! | state | a world, its link, and its working words: on the stack of these programs |
 //! | stack | all of the program's stack, state included: [`stack`] |
 //!
-//! The limits stand in `bench/sizes/limits`.
+//! The targets, the programs and their limits stand in `bench/sizes/limits`.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Context, Result, bail};
@@ -33,18 +32,6 @@ pub(crate) struct Arguments {
     path: bool,
 }
 
-/// All programs for the smallest chip, and one for the others.
-const ROWS: [(&str, &[&str]); 3] = [
-    (
-        "thumbv8m.main-none-eabihf",
-        &[
-            "world", "notify", "epochs", "both", "more", "cached", "lines", "usual",
-        ],
-    ),
-    ("thumbv6m-none-eabi", &["both"]),
-    ("riscv64gc-unknown-none-elf", &["both"]),
-];
-
 const LIMITS: &str = "bench/sizes/limits";
 const PACKAGE: &str = "flagpost-sizes";
 const PROFILE: &str = "small";
@@ -63,8 +50,8 @@ struct Sizes {
     path: Vec<(String, u64)>,
 }
 
-/// The most bytes that a program may have, of what is [`LIMITED`].
-type Limits = BTreeMap<(String, String), [u64; 3]>;
+/// A target, a program, and the most bytes that it may have of what is [`LIMITED`].
+type Row = (&'static str, &'static str, [u64; 3]);
 
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     Ok(check(console, &arguments.only, arguments.path)?.failed == 0)
@@ -72,23 +59,14 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
 
 /// Builds the programs, prints the table, and counts rows within and above their limits.
 pub(crate) fn check(console: &Console, only: &str, path: bool) -> Result<Count> {
-    let text = fs::read_to_string(paths::root().join(LIMITS))
-        .with_context(|| format!("cannot read {LIMITS}"))?;
-    let limits = parse(&text)?;
+    let mut wanted = parse(include_str!("../../../bench/sizes/limits"))?;
+    wanted.retain(|(target, program, _)| target.contains(only) || program.contains(only));
     let (mut count, mut rows, mut bad) = (Count::default(), Vec::new(), Vec::new());
-    for (target, programs) in ROWS {
-        let wanted = |program: &&&str| target.contains(only) || program.contains(only);
-        let programs: Vec<&str> = programs.iter().filter(wanted).copied().collect();
-        if programs.is_empty() {
-            continue;
-        }
-        build(console, target, &programs)?;
-        for program in programs {
-            let image = paths::target()
-                .join("sizes")
-                .join(target)
-                .join(PROFILE)
-                .join(program);
+    for of_target in wanted.chunk_by(|one, other| one.0 == other.0) {
+        build(console, of_target)?;
+        for (target, program, limits) in of_target {
+            let image = paths::target().join("sizes").join(target).join(PROFILE);
+            let image = image.join(program);
             let image =
                 fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
             let sizes = Sizes::of(&image).with_context(|| format!("{target} {program}"))?;
@@ -98,8 +76,7 @@ pub(crate) fn check(console: &Console, only: &str, path: bool) -> Result<Count> 
                     out(&format!("{bytes:>8}  {name}"));
                 }
             }
-            let key = (target.to_owned(), program.to_owned());
-            let why = judge(&sizes, limits.get(&key));
+            let why = judge(&sizes, limits);
             count.add(Count::one(why.is_empty()));
             bad.extend(
                 why.into_iter()
@@ -117,14 +94,14 @@ pub(crate) fn check(console: &Console, only: &str, path: bool) -> Result<Count> 
     Ok(count)
 }
 
-fn build(console: &Console, target: &'static str, programs: &[&str]) -> Result<()> {
+/// Builds the programs of one target.
+fn build(console: &Console, rows: &[Row]) -> Result<()> {
+    let target = rows[0].0;
     toolchain::need(console, Part::Target(target))?;
     console.step(format!("building programs for {target}"));
     let mut command = toolchain::build(target, PROFILE);
     command.args(["--quiet", "--package", PACKAGE]);
-    for program in programs {
-        command.args(["--bin", program]);
-    }
+    command.args(rows.iter().flat_map(|(_, program, _)| ["--bin", program]));
     command
         .arg("--target-dir")
         .arg(paths::target().join("sizes"))
@@ -187,35 +164,23 @@ fn number(file: &object::File<'_>, name: &str) -> Result<u64> {
 }
 
 /// A line per program: target, program, and its limits. Lines that begin with `#` are comments.
-fn parse(text: &str) -> Result<Limits> {
-    let lines = text
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty());
+fn parse(text: &'static str) -> Result<Vec<Row>> {
+    let lines = text.lines();
+    let lines = lines.filter(|line| !line.starts_with('#') && !line.is_empty());
+    let row = |line: &'static str| {
+        let mut words = line.split_whitespace();
+        let names = (words.next()?, words.next()?);
+        let numbers: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
+        Some((names.0, names.1, numbers?.try_into().ok()?))
+    };
+    let wrong = |line| format!("{LIMITS}: {line:?} is no target, program, and {LIMITED:?}");
     lines
-        .map(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let [target, program, numbers @ ..] = &words[..] else {
-                bail!("{LIMITS}: {line:?} names no program");
-            };
-            let numbers: Vec<u64> = numbers
-                .iter()
-                .map(|number| number.parse())
-                .collect::<Result<_, _>>()
-                .with_context(|| format!("{LIMITS}: {line:?}"))?;
-            let numbers = numbers.try_into();
-            let Ok(numbers) = numbers else {
-                bail!("{LIMITS}: {line:?} has not one number for each of {LIMITED:?}");
-            };
-            Ok((((*target).to_owned(), (*program).to_owned()), numbers))
-        })
+        .map(|line| row(line).with_context(|| wrong(line)))
         .collect()
 }
 
 /// What is wrong with these sizes.
-fn judge(sizes: &Sizes, limits: Option<&[u64; 3]>) -> Vec<String> {
-    let Some(limits) = limits else {
-        return vec![format!("{LIMITS} has no limits for it")];
-    };
+fn judge(sizes: &Sizes, limits: &[u64; 3]) -> Vec<String> {
     let found = [sizes.text, sizes.state, sizes.stack];
     let all = LIMITED.iter().zip(found).zip(limits);
     all.filter(|((_, found), limit)| found > limit)
@@ -235,31 +200,18 @@ mod tests {
             stack: 30,
             ..Sizes::default()
         };
-        assert!(judge(&sizes, Some(&[100, 20, 30])).is_empty());
-        let why = judge(&sizes, Some(&[99, 20, 29]));
+        assert!(judge(&sizes, &[100, 20, 30]).is_empty());
+        let why = judge(&sizes, &[99, 20, 29]);
         assert_eq!(why[0], "100 bytes of text, and the limit is 99");
         assert_eq!(why[1], "30 bytes of stack, and the limit is 29");
-        assert_eq!(judge(&sizes, None).len(), 1);
     }
 
     #[test]
     fn limits_are_a_line_per_program() {
         let limits = parse("# target program\n\na b 1 2 3\na c 4 5 6\n").unwrap();
-        assert_eq!(limits[&("a".to_owned(), "c".to_owned())], [4, 5, 6]);
+        assert_eq!(limits[1], ("a", "c", [4, 5, 6]));
         for bad in ["a", "a b 1 2", "a b 1 2 3 4", "a b 1 2 x"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn each_row_has_limits_and_each_limit_a_row() {
-        let text = fs::read_to_string(paths::root().join(LIMITS)).unwrap();
-        let limits = parse(&text).unwrap();
-        let rows = ROWS.iter().flat_map(|(target, programs)| {
-            let key = |program: &&str| ((*target).to_owned(), (*program).to_owned());
-            programs.iter().map(key)
-        });
-        let rows: std::collections::BTreeSet<_> = rows.collect();
-        assert_eq!(rows, limits.into_keys().collect());
     }
 }

@@ -87,78 +87,73 @@ struct Part {
     what: &'static str,
     /// Minutes that the deep run takes on two idle cores, what is built for it included.
     minutes: u64,
-    /// Nothing, if only a deep run has the part.
-    quick: Option<fn(&Console) -> Result<Count>>,
-    deep: fn(&Console) -> Result<Count>,
+    /// The quick run has it, too.
+    quick: bool,
+    run: Tests,
+}
+
+/// Runs the tests of a part, deep or quick.
+type Tests = fn(&Console, bool) -> Result<Count>;
+
+/// A part of both runs.
+const fn both(name: &'static str, what: &'static str, minutes: u64, run: Tests) -> Part {
+    Part {
+        name,
+        what,
+        minutes,
+        quick: true,
+        run,
+    }
+}
+
+/// A part that only a deep run has.
+const fn deep(name: &'static str, what: &'static str, minutes: u64, run: Tests) -> Part {
+    Part {
+        quick: false,
+        ..both(name, what, minutes, run)
+    }
 }
 
 /// The part that is left out where there is no libfabric, unless it is asked for.
 const FABRIC: &str = "fabric";
 
 const PARTS: [Part; 9] = [
-    Part {
-        name: "host",
-        what: "cargo test",
-        minutes: 20,
-        quick: Some(|console| host(console, false)),
-        deep: |console| host(console, true),
-    },
-    Part {
-        name: "linux",
-        what: "the cases on Linux processes",
-        minutes: 1,
-        quick: Some(linux::cases),
-        deep: linux::cases,
-    },
-    Part {
-        name: FABRIC,
-        what: "jobs over libfabric",
-        minutes: 2,
-        quick: Some(|console| fabric::of_tests(console, false)),
-        deep: |console| fabric::of_tests(console, true),
-    },
-    Part {
-        name: "exploration",
-        what: "the cases under many schedules, small ones under all within bounds",
-        minutes: 6,
-        quick: Some(|console| explore::of_tests(console, false)),
-        deep: |console| explore::of_tests(console, true),
-    },
-    Part {
-        name: "mutants",
-        what: "each mutation point broken: by its recorded run; deep, by a search",
-        minutes: 6,
-        quick: Some(|console| mutants::all(console, SCHEDULES, false)),
-        deep: |console| mutants::all(console, SCHEDULES, true),
-    },
-    Part {
-        name: "qemu",
-        what: "the cases under QEMU at several sizes",
-        minutes: 3,
-        quick: Some(|console| qemu(console, &QUICK_RUNS, &MAPPINGS[..1])),
-        deep: |console| qemu(console, &RUNS, &MAPPINGS),
-    },
-    Part {
-        name: "seeds",
-        what: "the cases under QEMU with 100 seeds",
-        minutes: 2,
-        quick: None,
-        deep: |console| seeds(console, 100),
-    },
-    Part {
-        name: "board-mutants",
-        what: "mutation points that must be killed under QEMU, too",
-        minutes: 2,
-        quick: None,
-        deep: mutants::on_board,
-    },
-    Part {
-        name: "results",
-        what: "the tables of the documents, as their commands print them",
-        minutes: 10,
-        quick: None,
-        deep: handed::results,
-    },
+    both("host", "cargo test", 20, host),
+    both("linux", "the cases on Linux processes", 1, |console, _| {
+        linux::cases(console)
+    }),
+    both(FABRIC, "jobs over libfabric", 2, fabric::of_tests),
+    both(
+        "exploration",
+        "the cases under many schedules, small ones under all within bounds",
+        6,
+        explore::of_tests,
+    ),
+    both(
+        "mutants",
+        "each mutation point broken: by its recorded run; deep, by a search",
+        6,
+        |console, deep| mutants::all(console, SCHEDULES, deep),
+    ),
+    both("qemu", "the cases under QEMU at several sizes", 3, qemu),
+    deep(
+        "seeds",
+        "the cases under QEMU with 100 seeds",
+        2,
+        |console, _| seeds(console, 100),
+    ),
+    deep(
+        "board-mutants",
+        "mutation points that must be killed under QEMU, too",
+        2,
+        |console, _| mutants::on_board(console),
+    ),
+    deep(
+        "results",
+        "the tables of the documents, as their commands print them",
+        10,
+        |console, _| handed::results(console),
+    ),
 ];
 
 /// Runs the command; `false` if anything failed.
@@ -192,7 +187,7 @@ fn parts(console: &Console, arguments: &Arguments, but: &[&str]) -> Count {
         let named = arguments.parts.is_empty() || arguments.parts.iter().any(|n| n == part.name);
         named
             && !but.contains(&part.name)
-            && (arguments.deep || part.quick.is_some() || !arguments.parts.is_empty())
+            && (arguments.deep || part.quick || !arguments.parts.is_empty())
     };
     let mut parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
     if arguments.parts.is_empty() && !fabric::is_possible() {
@@ -227,13 +222,12 @@ fn sum(console: &Console, parts: &[&Part], deep: bool) -> Count {
     for part in parts {
         let (started, compiled) = (Instant::now(), compiling::spent());
         out(&format!("\n== {}: {}", part.name, part.what));
-        let quick = part.quick.filter(|_| !deep);
-        if quick.is_none() {
+        let quick = part.quick && !deep;
+        if !quick {
             out(&format!("about {} minutes", part.minutes));
             console.progress(done, total, "minutes' worth of tests");
         }
-        let run = quick.unwrap_or(part.deep);
-        let ran = run(console).unwrap_or_else(|why| {
+        let ran = (part.run)(console, !quick).unwrap_or_else(|why| {
             console.clear();
             console.error(&format!("{why:#}"));
             Count::one(false)
@@ -395,7 +389,11 @@ fn result(line: &str) -> Option<Count> {
     })
 }
 
-fn qemu(console: &Console, runs: &[Runs], mappings: &[&str]) -> Result<Count> {
+fn qemu(console: &Console, deep: bool) -> Result<Count> {
+    let (runs, mappings) = match deep {
+        true => (&RUNS[..], &MAPPINGS[..]),
+        false => (&QUICK_RUNS[..], &MAPPINGS[..1]),
+    };
     let session = Session::open(console)?;
     let sizes = runs.iter().map(|&(cores, seeds, filter)| {
         let setup = |&seed| Setup {

@@ -49,25 +49,25 @@ struct Import {
 }
 
 /// The circles that are too large; and, to be printed, the files of the largest circle of all.
+/// Programs in `src/bin` are crates of their own.
 pub(super) fn check(tree: &Tree) -> (Vec<Finding>, Vec<String>) {
     let mut found = Vec::new();
     let mut largest = Vec::new();
-    for manifest in tree.files.keys() {
-        let Some(directory) = manifest.strip_suffix("Cargo.toml") else {
-            continue;
-        };
-        for circle in circles(&Files::read(tree, &format!("{directory}src/")).needs()) {
+    let names = || tree.files.keys();
+    let sources =
+        names().filter_map(|name| Some(format!("{}src/", name.strip_suffix("Cargo.toml")?)));
+    let programs = names().filter(|name| name.contains("/src/bin/"));
+    let programs = programs.filter_map(|name| Some(name.strip_suffix("main.rs")?.to_owned()));
+    for directory in sources.chain(programs) {
+        for circle in circles(&Files::read(tree, &directory).needs()) {
             if circle.len() > MOST {
-                found.push(Finding {
-                    file: circle[0].clone(),
-                    line: 1,
-                    what: format!(
-                        "a circle of {} files, at most {MOST}: {}: move what both sides need to a \
-                         file of its own, below them",
-                        circle.len(),
-                        circle.join(", ")
-                    ),
-                });
+                let what = format!(
+                    "a circle of {} files, at most {MOST}: {}: move what both sides need to a file \
+                     of its own, below them",
+                    circle.len(),
+                    circle.join(", ")
+                );
+                found.push(Finding(circle[0].clone(), 1, what));
             }
             if circle.len() > largest.len() {
                 largest = circle;
@@ -112,7 +112,7 @@ fn contains(parent: &str, file: &str) -> bool {
 }
 
 impl Files {
-    /// Reads the files below `directory`. Programs in `bin/` are crates of their own.
+    /// Reads the files below `directory`.
     fn read(tree: &Tree, directory: &str) -> Self {
         let mut files = Self::default();
         for (name, text) in tree.files.range(directory.to_owned()..) {
@@ -331,81 +331,5 @@ fn tree(tokens: &[TokenTree], prefix: &[String], shared: bool, imports: &mut Vec
             let name = name.unwrap_or_else(|| last.clone());
             imports.push(Import { name, path, shared });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A crate of three files beside its root: `a` needs `b`, `b` needs `c`, and `c` has `text`.
-    fn findings(text: &str) -> Vec<String> {
-        let files = [
-            ("lib/Cargo.toml", ""),
-            ("lib/src/lib.rs", "mod a;\nmod b;\nmod c;\npub use a::A;\n"),
-            (
-                "lib/src/a.rs",
-                "use crate::b::B;\npub struct A(B);\npub fn go() {}\n",
-            ),
-            (
-                "lib/src/b/mod.rs",
-                "mod inner;\npub(crate) use inner::B;\nfn f() { inner::g(super::c::C) }\n",
-            ),
-            (
-                "lib/src/b/inner.rs",
-                "use crate::c;\npub struct B;\npub fn g(_: c::C) {}\n",
-            ),
-            ("lib/src/c.rs", text),
-        ];
-        Tree::findings(&files)
-    }
-
-    #[test]
-    fn a_circle_of_three_files_is_refused_however_it_is_closed() {
-        let circle = "lib/src/a.rs:1: a circle of 3 files, at most 2: lib/src/a.rs, \
-            lib/src/b/inner.rs, lib/src/c.rs: move what both sides need to a file of its own, \
-            below them";
-        for closes in [
-            "use crate::a::A;\n",
-            "use super::a::{self as other};\n",
-            "use crate::{Other, a::{A, go as start}};\n",
-            "fn f() { crate::a::go() }\n",
-            "fn f() { point!(\"x\", super::a::go(); else ()) }\n",
-            "mod inner { fn f() { super::super::a::go() } }\n",
-        ] {
-            assert_eq!(findings(closes), [circle], "{closes}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_need_closes_no_circle() {
-        for text in [
-            "use crate::A;\n",
-            "pub use crate::a::A;\n",
-            "/// See [`A`](crate::a::A).\nstruct C;\n",
-            "const C: &str = \"crate::a::go()\";\n",
-            "#[cfg(test)]\nmod tests { use crate::a::A; fn f() { super::super::a::go() } }\n",
-            "#[cfg(test)]\nuse crate::a::A;\n",
-            "macro_rules! m { () => { use $crate::a::A; $crate::a::go() } }\n",
-        ] {
-            assert!(findings(text).is_empty(), "{text}");
-        }
-    }
-
-    /// Two files may need each other; and a module may use what is inside of it.
-    #[test]
-    fn the_largest_circle_is_told() {
-        let tree = Tree::of(&[
-            ("lib/Cargo.toml", ""),
-            (
-                "lib/src/lib.rs",
-                "mod a;\nmod b;\nfn f() { a::f(); b::f() }\n",
-            ),
-            ("lib/src/a.rs", "pub fn f() { crate::b::f() }\n"),
-            ("lib/src/b.rs", "pub fn f() { super::a::f(); super::f() }\n"),
-        ]);
-        let (found, largest) = tree.check();
-        assert!(found.is_empty(), "{found:?}");
-        assert_eq!(largest, ["lib/src/a.rs", "lib/src/b.rs"]);
     }
 }

@@ -10,9 +10,9 @@
 
 use std::collections::BTreeSet;
 
-use super::Tree;
 use super::patterns::{FIELD, QUOTED, SPAN, VARIANT};
 use super::prose::{Kind, Prose};
+use super::{Found, Tree};
 
 /// Where xtask's commands are.
 const COMMANDS: &str = "xtask/src/main.rs";
@@ -90,51 +90,16 @@ fn kebab(variant: &str) -> String {
     name
 }
 
-pub(super) fn check(known: &Known, prose: &Prose) -> Vec<(usize, String)> {
-    let spans = prose.blocks.iter().flat_map(|block| {
-        let spans = SPAN.captures_iter(&block.text);
-        spans.map(|span| (block.line(span.get_match().start()), span[1].to_owned()))
-    });
+pub(super) fn check(known: &Known, prose: &Prose, found: &mut Found) {
+    let spans = prose
+        .all(&SPAN)
+        .map(|(line, span)| (line, span[1].to_owned()));
     let code = prose.lines.iter().filter(|line| line.kind == Kind::Code);
     let code = code.map(|line| (line.number, line.text.trim_start_matches("$ ").to_owned()));
-    let stranger = |(line, command): (usize, String)| {
-        let word = known.stranger(&command)?;
-        Some((line, format!("no program knows {word} of \"{command}\"")))
-    };
-    spans.chain(code).filter_map(stranger).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_words_and_flags_must_be_there() {
-        let page = "`cargo xtask qemu --cores N`, `cargo xtask gone`, `cargo xtask bench micro ring`\n\
-                    `cargo xtask bench macro`, `flagpost-run --mem 1 -n 4 program --gone`\n\
-                    ```console\n$ cargo xtask qemu --cores macro --lost --to x -- --any\n```\n";
-        let found = Tree::findings(&[
-            ("a.md", page),
-            (COMMANDS, "enum Commands {\n    Qemu(X),\n    Bench,\n}\n"),
-            (
-                "bench/a.rs",
-                "enum A {\n    Micro(B),\n}\nconst C: D = [\"ring\", \"--to\"];\n",
-            ),
-            (
-                "linux/a.rs",
-                "struct A {\n    pub(crate) cores: u16,\n    mem: u16,\n}\n",
-            ),
-            (
-                "kernel/a.rs",
-                "struct A {\n    gone: u16,\n    lost: u16,\n}\n",
-            ),
-        ]);
-        let expected = [
-            "a.md:1: no program knows gone of \"cargo xtask gone\"",
-            "a.md:2: no program knows --gone of \"flagpost-run --mem 1 -n 4 program --gone\"",
-            "a.md:2: no program knows macro of \"cargo xtask bench macro\"",
-            "a.md:4: no program knows --lost of \"cargo xtask qemu --cores macro --lost --to x -- --any\"",
-        ];
-        assert_eq!(found, expected);
+    for (line, command) in spans.chain(code) {
+        let stranger = known.stranger(&command);
+        found.extend(
+            stranger.map(|word| (line, format!("no program knows {word} of \"{command}\""))),
+        );
     }
 }

@@ -4,17 +4,14 @@
 //! |---|---|
 //! | `patterns` | the regular expressions of these |
 //! | `prose` | finding comments in Rust, and prose in Markdown |
-//! | `width` | lines of at most 100 columns |
-//! | `words` | words to avoid, and `# Errors` sections that only point elsewhere |
-//! | `citations` | links, files, keys and labels that must exist |
+//! | `words` | lines of at most 100 columns, words to avoid, headers, `# Errors` sections |
+//! | `citations` | documents, Rust files, keys and labels that must exist |
 //! | `numbers` | numbers beside a checked table that are not in it |
 //! | `commands` | commands, and their flags, that must exist |
 //! | `shown` | files, cases and tests of `docs/sources.md` that must exist |
 //! | `circles` | no more than two files of a crate need each other in a circle |
 //!
-//! The last one is about the code, not about language.
-//!
-//! Only files that git tracks are read.
+//! The last one is about the code, not about language. Only files that git tracks are read.
 
 mod circles;
 mod citations;
@@ -23,7 +20,8 @@ mod numbers;
 mod patterns;
 mod prose;
 mod shown;
-mod width;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use std::collections::BTreeMap;
@@ -35,45 +33,23 @@ use anyhow::{Context, Result, bail};
 
 use prose::Prose;
 
-/// A kind of check.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Rule {
-    Width,
-    Words,
-    Errors,
-    /// Links, documents, keys and labels.
-    Citations,
-    /// Rust files, and commands, that a text names.
-    Sources,
-    /// Numbers beside a checked table.
-    Numbers,
-}
+/// Notebooks and generated data may be wide, and name files of their time. There are no other
+/// exemptions.
+const LOG: &str = "docs/log/";
 
-/// Files and directories that a rule leaves out, with the reason. There are no other exemptions.
-const EXEMPT: [(&str, Rule, &str); 2] = [
-    ("docs/log/", Rule::Width, "notebooks and generated data"),
-    (
-        "docs/log/",
-        Rule::Sources,
-        "old notes name files of their time",
-    ),
-];
-
-/// One thing that is wrong.
+/// One thing that is wrong: its file and line, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
-    file: String,
-    line: usize,
-    /// What is wrong, and what to do.
-    what: String,
-}
+pub(crate) struct Finding(String, usize, String);
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, what } = self;
+        let Self(file, line, what) = self;
         write!(f, "{file}:{line}: {what}")
     }
 }
+
+/// What is wrong in a file: line, and what to do.
+type Found = Vec<(usize, String)>;
 
 /// The repository's files. Only Rust files and Markdown files have a text here.
 pub(crate) struct Tree {
@@ -95,16 +71,22 @@ impl Tree {
         let mut files = BTreeMap::new();
         for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
             let path = root.join(name);
-            let text = match prose::readable(name) {
-                true if path.exists() => std::fs::read_to_string(&path)
-                    .with_context(|| format!("cannot read {}", path.display()))?,
-                _ => String::new(),
-            };
-            if path.exists() {
-                files.insert(name.to_owned(), text);
+            if !path.exists() {
+                continue;
             }
+            let text = match name.ends_with(".rs") || name.ends_with(".md") {
+                true => std::fs::read_to_string(&path)
+                    .with_context(|| format!("cannot read {}", path.display()))?,
+                false => String::new(),
+            };
+            files.insert(name.to_owned(), text);
         }
         Ok(Self { files })
+    }
+
+    /// The names of the Markdown files.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = &String> {
+        self.files.keys().filter(|file| file.ends_with(".md"))
     }
 
     /// Checks all files; the findings are in order of files and lines. And the largest circle of
@@ -112,51 +94,38 @@ impl Tree {
     pub(crate) fn check(&self) -> (Vec<Finding>, Vec<String>) {
         let hardware = citations::Hardware::of(self);
         let known = commands::Known::of(self);
-        let (mut found, circle) = circles::check(self);
+        let (mut all, circle) = circles::check(self);
         for (file, text) in &self.files {
             let Some(prose) = Prose::read(file, text) else {
                 continue;
             };
-            let mut run = |rule, lines: Vec<(usize, String)>| {
-                if !exempt(file, rule) {
-                    found.extend(lines.into_iter().map(|(line, what)| Finding {
-                        file: file.clone(),
-                        line,
-                        what,
-                    }));
-                }
-            };
-            run(Rule::Width, width::check(&prose));
-            run(Rule::Words, words::check(file, &prose));
-            run(Rule::Errors, words::errors(&prose));
-            run(
-                Rule::Words,
-                words::header(file, text.lines().count(), &prose),
-            );
-            run(
-                Rule::Citations,
-                citations::check(self, &hardware, file, &prose),
-            );
-            run(Rule::Sources, citations::sources(self, &prose));
-            run(Rule::Sources, commands::check(&known, &prose));
+            let mut found = Found::new();
+            words::check(file, &prose, &mut found);
+            words::header(file, text.lines().count(), &prose, &mut found);
+            citations::check(self, &hardware, file, &prose, &mut found);
+            if !file.starts_with(LOG) {
+                words::width(&prose, &mut found);
+                citations::sources(self, &prose, &mut found);
+                commands::check(&known, &prose, &mut found);
+            }
             if file == shown::FILE {
-                run(Rule::Citations, shown::check(self, &prose));
+                shown::check(self, &prose, &mut found);
             }
             if prose.markdown {
-                run(Rule::Numbers, numbers::check(&prose));
+                numbers::check(&prose, &mut found);
             }
+            let found = found.into_iter();
+            all.extend(found.map(|(line, what)| Finding(file.clone(), line, what)));
         }
-        found.sort();
-        found.dedup();
-        (found, circle)
+        all.sort();
+        all.dedup();
+        (all, circle)
     }
 
     /// Is this a file, or a directory with files?
     fn has(&self, path: &str) -> bool {
         let inside = format!("{}/", path.trim_end_matches('/'));
-        path.is_empty()
-            || self.files.contains_key(path)
-            || self.files.keys().any(|file| file.starts_with(&inside))
+        self.files.contains_key(path) || self.files.keys().any(|file| file.starts_with(&inside))
     }
 
     /// The texts of the files of this path; directories at its front may be left out.
@@ -164,65 +133,10 @@ impl Tree {
         let files = self.files.iter().filter(move |(file, _)| is_at(file, path));
         files.map(|(_, text)| text.as_str())
     }
-
-    #[cfg(test)]
-    fn of(files: &[(&str, &str)]) -> Self {
-        let owned = |&(name, text): &(&str, &str)| (name.to_owned(), text.to_owned());
-        Self {
-            files: files.iter().map(owned).collect(),
-        }
-    }
-
-    /// All findings, as they are printed.
-    #[cfg(test)]
-    fn findings(files: &[(&str, &str)]) -> Vec<String> {
-        let (found, _) = Self::of(files).check();
-        found.iter().map(Finding::to_string).collect()
-    }
 }
 
 /// Is `path` the file's, or the end of the file's, with whole names?
 fn is_at(file: &str, path: &str) -> bool {
     let front = file.strip_suffix(path);
     front.is_some_and(|front| front.is_empty() || front.ends_with('/'))
-}
-
-fn exempt(file: &str, rule: Rule) -> bool {
-    let matches =
-        |&(path, exempt, _): &(&str, Rule, &str)| exempt == rule && file.starts_with(path);
-    EXEMPT.iter().any(matches)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exempt_files_are_not_checked_for_that_rule_only() {
-        let line = "word ".repeat(25);
-        let [log, notes] = ["docs/log/a.md", "docs/notes.md"];
-        let found = Tree::findings(&[(log, &line), (notes, &line)]);
-        assert_eq!(
-            found,
-            ["docs/notes.md:1: 125 columns of text, at most 100: wrap the line"]
-        );
-        let found = Tree::findings(&[(log, "See [this](gone.md).\n")]);
-        assert_eq!(
-            found,
-            ["docs/log/a.md:1: the link's target gone.md does not exist: correct or remove it"]
-        );
-    }
-
-    #[test]
-    fn findings_are_sorted_and_told_once() {
-        let found = Tree::findings(&[
-            (
-                "b.rs",
-                "// See HARDWARE and HARDWARE.\nfn f() {}\n// See FABRIC.\n",
-            ),
-            ("a.rs", "fn f() {} // See DESIGN.\n"),
-        ]);
-        let places: Vec<_> = found.iter().map(|line| &line[..7]).collect();
-        assert_eq!(places, ["a.rs:1:", "b.rs:1:", "b.rs:3:"]);
-    }
 }

@@ -6,6 +6,7 @@
 //! to stand in a block of that section, commands included. Words for ratios, such as *twice*, count
 //! as numbers. Not looked at are code spans, links, and numbers inside of names (`H7`, `x86-64`).
 
+use super::Found;
 use super::patterns::{NUMBER, WHOLE_LINK};
 use super::prose::{Kind, Prose};
 
@@ -22,8 +23,7 @@ struct Section {
     tables: String,
 }
 
-pub(super) fn check(prose: &Prose) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
+pub(super) fn check(prose: &Prose, found: &mut Found) {
     for section in sections(prose) {
         if section.tables.is_empty() {
             continue;
@@ -40,7 +40,6 @@ pub(super) fn check(prose: &Prose) -> Vec<(usize, String)> {
             }
         }
     }
-    found
 }
 
 fn sections(prose: &Prose) -> Vec<Section> {
@@ -92,68 +91,4 @@ fn numbers(text: &str) -> impl Iterator<Item = (usize, String)> {
         })
         .collect();
     hits.into_iter()
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::tidy::Tree;
-
-    const TABLE: &str = "```console\n$ bench tree --cores 17\nhalf of a trip\n\
-                         cores  notified  ratio\n   17      1444   0.72\n```\n";
-
-    /// What is found beside the table: lines after it, and numbers.
-    fn beside(prose: &str) -> Vec<String> {
-        let text = format!("# A tree\n{TABLE}{prose}\n# Next\n77\n");
-        let findings = Tree::findings(&[("docs/a.md", &text)]);
-        let short = |finding: &String| {
-            let (place, what) = finding.split_once(": ").expect("a place");
-            let line: usize = place.rsplit(':').next().unwrap().parse().unwrap();
-            format!("{} {}", line - 7, what.split('"').nth(1).expect("quoted"))
-        };
-        findings.iter().map(short).collect()
-    }
-
-    #[test]
-    fn a_wrong_number_is_found() {
-        assert_eq!(
-            beside("Now 1,445 cycles;\nbefore 3.3 times, 72 %."),
-            ["1 1445", "2 3.3", "2 72"]
-        );
-        assert_eq!(
-            beside("0.7 and 17.5, 16-ary,\n| 5 | 17 |"),
-            ["1 0.7", "1 16", "1 17.5", "2 5"]
-        );
-        assert_eq!(
-            beside("Twice as fast, a\nthird of it, three\ntimes, tenfold"),
-            ["1 a third", "1 twice", "2 three times", "3 tenfold"]
-        );
-    }
-
-    #[test]
-    fn numbers_of_the_table_and_of_its_command_pass() {
-        assert_eq!(
-            beside("With 17 cores 1,444 cycles (1444), 0.72; half a trip."),
-            [""; 0]
-        );
-    }
-
-    #[test]
-    fn code_links_and_names_are_not_looked_at() {
-        let prose = "`--lead 100`, [chapter 9\nof it](x.md#9), hardware H7, x86-64, P54C.";
-        let x = ("docs/x.md", "# 9\n");
-        let text = format!("# A\n{TABLE}{prose}\n");
-        assert_eq!(Tree::findings(&[("docs/a.md", &text), x]), [""; 0]);
-    }
-
-    #[test]
-    fn a_line_in_each_finding_and_sections_of_their_own() {
-        let other =
-            "Before 3.\n# A\n```console host\n$ b\n```\n55\n\n```sh\n44\n```\n## B\n".to_owned();
-        let slow = TABLE.replace("console", "console slow");
-        let both = format!("{other}{slow}```console host\n$ c\n99\n```\n99, 1444\n1446\n");
-        let found = Tree::findings(&[("docs/a.md", &both)]);
-        // The block of a host has `99`, right after one that is compared.
-        let lines: Vec<_> = found.iter().map(|finding| &finding[..13]).collect();
-        assert_eq!(lines, ["docs/a.md:22:", "docs/a.md:23:"]);
-    }
 }

@@ -37,9 +37,10 @@ patterns! {
     /// A mutation point, up to its reason.
     REASON = r#"\b(?:point|order|site)!\(\s*(?:[A-Z_]+\s+)?"([^"]*)":"#;
 
-    /// A link with its target in place, and the definition of one.
-    LINK = r"\]\(<?([^)\s>]+)>?\)";
-    DEFINITION = r"(?m)^\[[^\]]+\]: +<?(\S+?)>?$";
+    /// A comment, in the group; and what may hold its marks: a string, raw or not, a character.
+    TOKEN = r##"(?s)(//[^\n]*|/\*.*?\*/)|\b[bc]?r(?:"[^"]*"|#".*?"#|#{2}".*?"#{2}|#{3}".*?"#{3})|"(?:\\.|[^"\\])*"|'(?:\\.[^'\n]*|[^'\\\n])'"##;
+    /// A code span, not across an empty line.
+    CODE = r"`(?:[^`\n]|\n[^`\n])*`";
     /// A link with its text.
     WHOLE_LINK = r"\[[^\]]*\]\([^)]*\)";
     /// A number, or a word for a ratio. Other words match too, with their digits, without the
@@ -60,7 +61,7 @@ patterns! {
     LABEL_HEADING = r"(?m)^#+ ([A-Z]\d+)\b";
     /// A code span; a row's number; the name of a case.
     SPAN = r"`([^`\n]+)`";
-    ROW = r"(?m)^\| *(\d+) *\|";
+    ROW = r"(?m)^\| *(\d+) *\|.*$";
     CASE = r"^[a-z]+(?:\.[a-z_0-9]+)+$";
     /// A macro that lists cases; a case in it; a use with a prefix.
     FAMILY = r"(?ms)^macro_rules! (\w+) \{\n(.*?)^\}";
@@ -73,5 +74,5 @@ patterns! {
     /// A name of a call.
     CALL = r"\b[a-z]+(?:_[a-z]+)+\b";
     /// Notebooks that are not in the repository.
-    NOTEBOOK = r"\b(HARDWARE|VERIFICATION|FABRIC|BAREMETAL|DESIGN)\b";
+    NOTEBOOK = r"\b(HARDWARE|VERIFICATION|FABRIC|BAREMETAL|DESIGN)\b(\.md)?";
 }

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 use super::patterns::{CALL, CASE, FAMILY, MEMBER, PREFIX, ROW, SPAN};
 use super::prose::Prose;
-use super::{Tree, is_at};
+use super::{Found, Tree, is_at};
 
 /// The document.
 pub(super) const FILE: &str = "docs/sources.md";
@@ -28,48 +28,39 @@ pub(super) const FILE: &str = "docs/sources.md";
 /// Where cases are listed.
 const CASES: &str = "tests/src/cases/";
 
-pub(super) fn check(tree: &Tree, prose: &Prose) -> Vec<(usize, String)> {
-    let cases = cases(tree);
-    let (mut found, mut rows) = (Vec::new(), BTreeSet::new());
-    for block in &prose.blocks {
-        for span in SPAN.captures_iter(&block.text) {
-            let (hit, name) = (span.get_match(), &span[1]);
-            let why = if let Some((file, function)) = name.split_once("::") {
-                let has = tree.ending(file).any(|text| is_in(text, function));
-                (!has).then(|| format!("{name}: the file has no such function"))
-            } else if name.contains('/') {
-                let there = tree.has(name) || tree.ending(name).next().is_some();
-                let elsewhere = name.ends_with(".rs") || name.contains([' ', '*']);
-                (!there && !elsewhere).then(|| format!("{name} is not in the repository"))
-            } else {
-                let case = CASE.is_match(name) && !cases.contains(name);
-                case.then(|| format!("no case is named {name}"))
-            };
-            found.extend(why.map(|why| (block.line(hit.start()), why)));
+pub(super) fn check(tree: &Tree, prose: &Prose, found: &mut Found) {
+    let (cases, mut rows) = (cases(tree), BTreeSet::new());
+    for (line, span) in prose.all(&SPAN) {
+        let name = &span[1];
+        let why = if let Some((file, function)) = name.split_once("::") {
+            let function = format!("fn {function}(");
+            let has = tree.ending(file).any(|text| text.contains(&function));
+            (!has).then(|| format!("{name}: the file has no such function"))
+        } else if name.contains('/') {
+            let there = tree.has(name) || tree.ending(name).next().is_some();
+            let elsewhere = name.ends_with(".rs") || name.contains([' ', '*']);
+            (!there && !elsewhere).then(|| format!("{name} is not in the repository"))
+        } else {
+            let case = CASE.is_match(name) && !cases.contains(name);
+            case.then(|| format!("no case is named {name}"))
+        };
+        found.extend(why.map(|why| (line, why)));
+    }
+    for (line, row) in prose.all(&ROW) {
+        let number: u32 = row[1].parse().unwrap_or(0);
+        if !rows.insert(number) {
+            found.push((line, format!("row {number} twice")));
         }
-        for row in ROW.captures_iter(&block.text) {
-            let (hit, number) = (row.get_match(), row[1].parse().unwrap_or(0));
-            let line = block.line(hit.start());
-            if !rows.insert(number) {
-                found.push((line, format!("row {number} twice")));
-            }
-            let row = block.text[hit.start()..].lines().next().unwrap_or_default();
-            let cells: Vec<_> = row.split('|').map(str::trim).collect();
-            if let [_, _, feature, place, shown, on, rest, _] = cells[..] {
-                let said = said(tree, feature, place, shown, rest);
-                let said = said.chain(runs(place, shown, on));
-                found.extend(said.map(|why| (line, format!("row {number}: {why}"))));
-            }
+        let cells: Vec<_> = row[0].split('|').map(str::trim).collect();
+        if let [_, _, feature, place, shown, on, rest, _] = cells[..] {
+            let said = said(tree, feature, place, shown, rest);
+            let said = said.chain(runs(place, shown, on));
+            found.extend(said.map(|why| (line, format!("row {number}: {why}"))));
         }
     }
     let last = rows.last().copied().unwrap_or(0);
-    let missing = (1..last).filter(|row: &u32| !rows.contains(row));
+    let missing = (1..last).filter(|row| !rows.contains(row));
     found.extend(missing.map(|row| (1, format!("no row {row}"))));
-    found
-}
-
-fn is_in(text: &str, function: &str) -> bool {
-    text.contains(&format!("fn {function}("))
 }
 
 fn spans(text: &str) -> impl Iterator<Item = &str> {
@@ -148,65 +139,4 @@ fn cases(tree: &Tree) -> BTreeSet<String> {
         }
     }
     names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_cases_functions_and_files_must_be_there() {
-        let document = "| row |\n|---|\n| 1 | `a.one`, `b.two.x`, `b.y` |\n\
-                        | 3 | `host/told.rs::tells` `told.rs::gone` `tests` `x/raw.c` `x/gone.c` |\n\
-                        | 3 | `a.gone`, `b.two.z`, `cargo run gone/it` |\n";
-        let found = Tree::findings(&[
-            (FILE, document),
-            ("bench/x/raw.c", ""),
-            ("tests/host/told.rs", "fn tells() {}\n"),
-            (
-                "tests/src/cases/families.rs",
-                "macro_rules! bs {\n    () => { [\"b.\" $prefix \"x\", 1] [\"b.\" $prefix \"y\", 1] }\n}\n",
-            ),
-            (
-                "tests/src/cases/tables/t.rs",
-                "const A: X = cases! { [\"a.one\", 1] };\nconst B: X = bs!(\"two.\", B);\nconst C: X = bs!(\"\", C);\n",
-            ),
-        ]);
-        let expected = [
-            "docs/sources.md:1: no row 2",
-            "docs/sources.md:4: told.rs::gone: the file has no such function",
-            "docs/sources.md:4: x/gone.c is not in the repository",
-            "docs/sources.md:5: no case is named a.gone",
-            "docs/sources.md:5: no case is named b.two.z",
-            "docs/sources.md:5: row 3 twice",
-        ];
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn a_row_runs_where_it_says_and_names_what_its_files_have() {
-        let document = "| 1 | `heap`, a_b, c_d | `a/x.rs` | `a/x.rs::f` | S | `c_d` is new |\n\
-                        | 2 | `heap-less` | `a/x.rs` | | | |\n\
-                        | 3 | a | `a/x.rs` | `a/x.rs` | S | |\n\
-                        | 4 | a | `a/x.rs` | `a/x.rs::f` | all B H X | |\n\
-                        | 5 | a_gone | no | | | |\n\
-                        | 6 | a | `examples` | `a.b`, `cargo xtask bench host` | all B H X | |\n";
-        let found = Tree::findings(&[
-            (FILE, document),
-            ("a/x.rs", "fn f() {}\n#[doc = heap_less]\n"),
-            ("tests/src/cases/t.rs", "const A: X = cases! { [\"a.b\", 1] };\n"),
-            ("xtask/src/main.rs", "enum Commands {\n    Bench,\n}\n"),
-            ("bench/a.rs", "const A: B = \"host\";\n"),
-            ("examples/a.rs", ""),
-        ]);
-        let expected = [
-            "docs/sources.md:1: row 1: no file of the row has a_b",
-            "docs/sources.md:3: row 3: shown by: nothing in it runs",
-            "docs/sources.md:4: row 4: shown by: B needs a benchmark",
-            "docs/sources.md:4: row 4: shown by: H needs a benchmark of the host",
-            "docs/sources.md:4: row 4: shown by: X needs an example",
-            "docs/sources.md:4: row 4: shown by: only a case runs on all",
-        ];
-        assert_eq!(found, expected);
-    }
 }

@@ -2,7 +2,10 @@
 
 use core::arch::asm;
 use core::ptr::with_exposed_provenance;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicU8, AtomicU16, AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
 
 use flagpost_hal::CoreId;
 use flagpost_scc::{Attribute, Physical, views};
@@ -10,7 +13,10 @@ use flagpost_scc_monitor::decode::LONGEST;
 use flagpost_scc_monitor::lines::Memory;
 use flagpost_scc_monitor::mesh::PRIVATE;
 
-use crate::start::FIRST_TASK;
+/// The task register of core 0. In `start.s`, too.
+const FIRST_TASK: u32 = 24;
+/// How many cores there are.
+static CORES: AtomicU16 = AtomicU16::new(0);
 
 /// Ports.
 pub(crate) const DEBUG: u16 = 0xE9;
@@ -49,6 +55,16 @@ pub(crate) fn core() -> CoreId {
     // SAFETY: reads a register.
     unsafe { asm!("str {:e}", out(reg) task, options(nomem, nostack, preserves_flags)) };
     CoreId::new((task.saturating_sub(FIRST_TASK) / 8) as u16)
+}
+
+/// How many cores there are.
+pub(crate) fn cores() -> u16 {
+    CORES.load(SeqCst)
+}
+
+/// Says how many cores there are, before any other starts.
+pub(crate) fn set_cores(cores: u16) {
+    CORES.store(cores, SeqCst);
 }
 
 /// The address that a page fault is about.

@@ -12,7 +12,7 @@
 use core::arch::{asm, global_asm};
 use core::ptr::with_exposed_provenance;
 use core::slice;
-use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering::SeqCst};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 
 use flagpost_hal::CoreId;
 use flagpost_scc::silicon;
@@ -21,22 +21,13 @@ use flagpost_scc_monitor::devices::CORES;
 use flagpost_scc_monitor::mesh::{PRIVATE, PRIVATES};
 use flagpost_scc_monitor::options::Options;
 
+use crate::tables::{GUARD, STACK};
 use crate::{machine, tables, traps};
 
 global_asm!(include_str!("start.s"), options(att_syntax));
 
-/// Addresses of the monitor, less those of the PC. In `start.s` and the linker script, too.
-pub(crate) const OFFSET: u32 = 0xFC00_0000;
-/// Where the monitor's table begins.
-pub(crate) const WINDOW: u32 = OFFSET;
-/// The task register of core 0.
-pub(crate) const FIRST_TASK: u32 = 24;
-
 /// The page of the first code of the other cores.
 const TRAMPOLINE: u8 = 8;
-/// Bytes of an image's stack, and where the page below it is, which is left out.
-const STACK: u32 = 192 << 10;
-pub(crate) const GUARD: u32 = PRIVATE - STACK - 4096;
 /// Bytes at the top of the stack that an image's entry may use before it looks at the rest.
 const USED: u32 = 16 << 10;
 /// Ticks of a core's timer between two interrupts, per core of the machine: 1 ns each, with
@@ -46,8 +37,6 @@ const PERIOD: u32 = 200_000;
 /// Boot words, as many as are kept.
 static WORDS: [AtomicU8; 1024] = [const { AtomicU8::new(0) }; _];
 static WORDS_LEN: AtomicU32 = AtomicU32::new(0);
-/// How many cores there are.
-static CORES_THERE: AtomicU16 = AtomicU16::new(0);
 /// The image's first instruction.
 static ENTRY: AtomicU32 = AtomicU32::new(0);
 
@@ -55,11 +44,6 @@ static ENTRY: AtomicU32 = AtomicU32::new(0);
 unsafe extern "C" {
     static _flagpost_trampoline: u8;
     static _flagpost_trampoline_end: u8;
-}
-
-/// How many cores there are.
-pub(crate) fn cores() -> u16 {
-    CORES_THERE.load(SeqCst)
 }
 
 /// Called by `start.s` on each core, on a stack of the monitor's.
@@ -97,7 +81,7 @@ fn prepare(number: u32, multiboot: u32) {
         (1..=CORES as u16).contains(&cores),
         "{cores} cores: the chip has {CORES}"
     );
-    CORES_THERE.store(cores, SeqCst);
+    machine::set_cores(cores);
 
     assert_eq!(number, LOADED, "not loaded by multiboot");
     // SAFETY: multiboot has put its structure there, words that nothing changes; of the words that
@@ -230,11 +214,11 @@ fn enter(core: CoreId) -> ! {
     machine::enable_apic(
         options
             .interrupts
-            .then(|| (traps::TIMER, PERIOD * u32::from(cores()))),
+            .then(|| (traps::TIMER, PERIOD * u32::from(machine::cores()))),
     );
     traps::barrier(true);
     let boot = Boot {
-        cores: cores().into(),
+        cores: machine::cores().into(),
         words: WORDS.as_ptr().expose_provenance() as u32,
         words_len: WORDS_LEN.load(SeqCst),
         stack: PRIVATE - STACK,

@@ -25,7 +25,14 @@ use flagpost_scc_monitor::mesh::{self, PRIVATE, PRIVATES, Place};
 use flagpost_scc_monitor::options::{Fault, Options};
 
 use crate::machine::LOCAL_APIC;
-use crate::start::{GUARD, OFFSET, WINDOW};
+
+/// Addresses of the monitor, less those of the PC. In `start.s` and the linker script, too.
+const OFFSET: u32 = 0xFC00_0000;
+/// Where the monitor's table begins.
+const WINDOW: u32 = OFFSET;
+/// Bytes of an image's stack, and where the page below it is, which is left out.
+pub(crate) const STACK: u32 = 192 << 10;
+pub(crate) const GUARD: u32 = PRIVATE - STACK - 4096;
 
 const PRESENT: u32 = 1 << 0;
 const WRITABLE: u32 = 1 << 1;

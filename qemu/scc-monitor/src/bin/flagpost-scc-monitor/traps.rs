@@ -28,7 +28,7 @@ use flagpost_scc_monitor::mesh::{self, Place};
 use flagpost_scc_monitor::options::{Fault, Options};
 use spin::once::Once;
 
-use crate::{machine, say, start, tables};
+use crate::{machine, say, tables};
 
 global_asm!(include_str!("traps.s"), options(att_syntax));
 
@@ -220,7 +220,7 @@ fn register(
                 Some(Effect::Rings(core)) if options.interrupts => machine::interrupt(core, BELL),
                 Some(_) => {}
             }
-            if options.until_heard && DEVICES.heard() == u32::from(start::cores()) {
+            if options.until_heard && DEVICES.heard() == u32::from(machine::cores()) {
                 say::line(format_args!(
                     "{} cores have heard their bells",
                     DEVICES.heard()
@@ -316,7 +316,7 @@ fn call(frame: &mut Frame) {
         Some(Call::Reset) => {
             DEVICES.reset(core, *ecx);
             LINES[core.index()].reset();
-            let map = Map::SCC.with_cores(start::cores()).with_memory(*edx);
+            let map = Map::SCC.with_cores(machine::cores()).with_memory(*edx);
             for region in [Region::memory(core), Region::message_buffer(core)] {
                 let size = map.region_size(region.kind);
                 match map.physical(region.at(0), size) {
@@ -345,7 +345,7 @@ static ROUND: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn barrier(well: bool) -> bool {
     let round = ROUND.load(SeqCst);
     UNWELL.fetch_add(u32::from(!well), SeqCst);
-    if ARRIVED.fetch_add(1, SeqCst) + 1 == u32::from(start::cores()) {
+    if ARRIVED.fetch_add(1, SeqCst) + 1 == u32::from(machine::cores()) {
         // Nobody arrives for the next round before the round changes.
         ARRIVED.store(0, SeqCst);
         VERDICT.store(u32::from(UNWELL.swap(0, SeqCst) == 0), SeqCst);
