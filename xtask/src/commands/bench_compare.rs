@@ -92,12 +92,16 @@ pub(crate) fn run(console: &Console, arguments: &[OsString]) -> Result<Option<bo
         beyond,
         alone,
     } = compare(&saved, &now, most);
+    for what in &alone {
+        out(&format!("only in the saved run: {what}"));
+    }
     table(&["what", "number", "saved", "now", "ratio", ""], &rows);
     out(&format!(
-        "{} numbers, {beyond} slower than {most} times, {alone} of the saved objects without a match",
+        "{} numbers, {beyond} slower than {most} times, {} of the saved objects without a match",
         rows.len(),
+        alone.len()
     ));
-    Ok(Some(beyond == 0 && alone == 0 && !rows.is_empty()))
+    Ok(Some(beyond == 0 && alone.is_empty() && !rows.is_empty()))
 }
 
 /// Measured numbers by what was measured.
@@ -124,31 +128,26 @@ fn objects(text: &str) -> Result<Objects> {
     Ok(found)
 }
 
+#[derive(Default)]
 struct Compared {
     rows: Vec<Vec<String>>,
     /// Numbers that are slower than the bound allows.
     beyond: usize,
-    /// Saved objects that the run has not.
-    alone: usize,
+    /// What is saved, and not in the run.
+    alone: Vec<String>,
 }
 
 fn compare(saved: &Objects, now: &Objects, bound: f64) -> Compared {
-    let mut compared = Compared {
-        rows: Vec::new(),
-        beyond: 0,
-        alone: 0,
-    };
+    let mut compared = Compared::default();
     for (key, old) in saved {
         let Some(new) = now.get(key) else {
-            out(&format!("only in the saved run: {key}"));
-            compared.alone += 1;
+            compared.alone.push(key.clone());
             continue;
         };
         for (name, old) in old {
             let values = (old.as_f64(), new.get(name).and_then(Value::as_f64));
             let (Some(old), Some(new)) = values else {
-                out(&format!("only in the saved run: {name} of {key}"));
-                compared.alone += 1;
+                compared.alone.push(format!("{name} of {key}"));
                 continue;
             };
             let is_rate = RATES.iter().any(|rate| {
@@ -157,21 +156,17 @@ fn compare(saved: &Objects, now: &Objects, bound: f64) -> Compared {
             });
             // How many times slower. Below 0, as a fitted base may be, by how much of the number.
             let (from, to) = if is_rate { (new, old) } else { (old, new) };
-            let ratio = if old == new {
-                1.0
-            } else {
-                1.0 + (to - from) / from.abs()
+            let ratio = match old == new {
+                true => 1.0,
+                false => 1.0 + (to - from) / from.abs(),
             };
-            let is_beyond = ratio.is_nan() || ratio > bound;
-            compared.beyond += usize::from(is_beyond);
-            compared.rows.push(vec![
-                key.clone(),
-                name.clone(),
-                old.to_string(),
-                new.to_string(),
-                format!("{ratio:.3}"),
-                String::from(if is_beyond { "beyond" } else { "" }),
-            ]);
+            let beyond = ratio.is_nan() || ratio > bound;
+            compared.beyond += usize::from(beyond);
+            let (old, new, ratio) = (old.to_string(), new.to_string(), format!("{ratio:.3}"));
+            let beyond = if beyond { "beyond" } else { "" }.to_owned();
+            compared
+                .rows
+                .push(vec![key.clone(), name.clone(), old, new, ratio, beyond]);
         }
     }
     compared
@@ -202,7 +197,7 @@ mod tests {
         ] {
             let now = objects(&saved.replace(old, new)).unwrap();
             let found = compare(&objects(saved).unwrap(), &now, 1.1);
-            assert_eq!((found.beyond, found.alone), (beyond, alone), "{new}");
+            assert_eq!((found.beyond, found.alone.len()), (beyond, alone), "{new}");
         }
     }
 

@@ -92,13 +92,7 @@ pub(crate) fn run(console: &Console, arguments: &[std::ffi::OsString]) -> Result
 /// A short run in CI, of programs that are built quickly: everything works, whatever it takes.
 pub(super) fn smoke(console: &Console) -> Result<Count> {
     let programs = Programs::build(console, "dev")?;
-    let arguments = Arguments {
-        provider: None,
-        figure: String::new(),
-        batches: 1,
-        batch: 1,
-        json: false,
-    };
+    let arguments = Arguments::parse_from(["fabric", "--batches", "1", "--batch", "1"]);
     let provider = PROVIDERS[0];
     console.step(format!("bench fabric, {}", provider.0));
     let rows = programs.measure(provider, &arguments)?;
@@ -113,18 +107,12 @@ impl Programs {
             other => other,
         };
         let directory = paths::target().join(directory);
-        let words = [
-            &["build", "--profile", profile][..],
-            &[
-                "--package",
-                "flagpost-bench-fabric",
-                "--package",
-                "flagpost-linux",
-            ],
-            &["--bin", "flagpost-bench-fabric", "--bin", "flagpost-run"],
-            &["--example", "app"],
-        ];
-        compiling::cargo(console, "flagpost-bench-fabric", words.concat())?;
+        let words = "--package flagpost-bench-fabric --package flagpost-linux \
+                     --bin flagpost-bench-fabric --bin flagpost-run --example app";
+        let words = ["build", "--profile", profile]
+            .into_iter()
+            .chain(words.split_whitespace());
+        compiling::cargo(console, "flagpost-bench-fabric", words)?;
         let raw = directory.join("flagpost-bench-raw");
         compile(&paths::root().join("bench/fabric/raw.c"), &raw)?;
         console.clear();
@@ -240,31 +228,27 @@ fn show(rows: &[Value]) {
     let head = [
         "figure", "provider", "bytes", "unit", "value", "best", "raw", "best", "ratio", "limit", "",
     ];
-    let mut lines = Vec::new();
-    for row in rows {
-        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-        let number = |name: &str| row[name].as_f64().map_or(String::from("-"), short);
+    let line = |row: &Value| {
         let sign = if is_time(row) { "<=" } else { ">=" };
-        let (limit, kept) = match row["limit"].as_f64() {
-            None => (String::from("-"), ""),
-            Some(limit) if is_kept(row) => (format!("{sign} {limit}"), "kept"),
-            Some(limit) => (format!("{sign} {limit}"), "missed"),
+        let limit = row["limit"].as_f64().map(|limit| format!("{sign} {limit}"));
+        let kept = match (&limit, is_kept(row)) {
+            (None, _) => "",
+            (_, true) => "kept",
+            (_, false) => "missed",
         };
-        lines.push(vec![
-            text("name"),
-            text("provider"),
-            row["bytes"].to_string(),
-            text("unit"),
-            number("value"),
-            number("best"),
-            number("raw"),
-            number("raw_best"),
-            number("ratio"),
-            limit,
-            kept.to_owned(),
-        ]);
-    }
-    table(&head, &lines);
+        let cell = |name: &&str| match (*name, &row[name]) {
+            (_, Value::String(text)) => text.clone(),
+            ("bytes", bytes) => bytes.to_string(),
+            (_, number) => number.as_f64().map_or(String::from("-"), short),
+        };
+        let names = [
+            "name", "provider", "bytes", "unit", "value", "best", "raw", "raw_best",
+        ];
+        let mut cells: Vec<_> = names.iter().chain(&["ratio"]).map(cell).collect();
+        cells.extend([limit.unwrap_or(String::from("-")), kept.to_owned()]);
+        cells
+    };
+    table(&head, &rows.iter().map(line).collect::<Vec<_>>());
 }
 
 /// Three digits that count.

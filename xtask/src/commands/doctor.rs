@@ -8,14 +8,8 @@ use crate::toolchain::{Part, Survey};
 use crate::{paths, tools};
 use flagpost_common::table;
 
-/// What is known about one tool.
-struct Finding {
-    name: &'static str,
-    /// Version or place; `None` if it is missing.
-    found: Option<String>,
-    /// How to get it.
-    bring: String,
-}
+/// A tool; its version or place, or none if it is missing; and how to get it.
+type Finding = (&'static str, Option<String>, String);
 
 /// Prints the table; `false` if `cargo xtask qemu` cannot run, not even by installing.
 pub(crate) fn run(console: &Console) -> bool {
@@ -26,38 +20,37 @@ pub(crate) fn run(console: &Console) -> bool {
     let findings = findings(&survey, qemu.as_deref(), apt);
     console.clear();
 
-    let row = |finding: Finding| match finding.found {
-        Some(found) => vec![finding.name.to_owned(), "ok".to_owned(), found],
-        None => vec![finding.name.to_owned(), "missing".to_owned(), finding.bring],
+    let row = |(name, found, bring): Finding| {
+        let state = if found.is_some() { "ok" } else { "missing" };
+        vec![name.to_owned(), state.to_owned(), found.unwrap_or(bring)]
     };
     let rows: Vec<_> = findings.into_iter().map(row).collect();
     table(&["tool", "state", "version, or how to get it"], &rows);
 
-    let qemu_way = if qemu.is_some() {
-        Some("")
-    } else {
-        apt.then_some("QEMU by apt")
-    };
-    let rust_way = match (survey.has(Part::BOARD), survey.may_add(Part::BOARD)) {
-        (true, _) => Some(""),
-        (false, may_add) => may_add.then_some("the target by rustup"),
-    };
+    // What is missing, and whether it can be brought.
+    let missing = [
+        ("QEMU by apt", qemu.is_some(), apt),
+        (
+            "the target by rustup",
+            survey.has(Part::BOARD),
+            survey.may_add(Part::BOARD),
+        ),
+    ];
+    let missing: Vec<_> = missing.into_iter().filter(|(_, has, _)| !has).collect();
+    let can = missing.iter().all(|(.., may)| *may);
+    let ways: Vec<_> = missing.iter().map(|(way, ..)| *way).collect();
     out("");
-    match (qemu_way, rust_way) {
-        (Some(""), Some("")) => out("cargo xtask qemu can run."),
-        (Some(qemu), Some(rust)) => {
-            let brought: Vec<&str> = [qemu, rust]
-                .into_iter()
-                .filter(|way| !way.is_empty())
-                .collect();
-            out(&format!(
+    out(&match (can, ways.is_empty()) {
+        (true, true) => "cargo xtask qemu can run.".to_owned(),
+        (true, false) => {
+            format!(
                 "cargo xtask qemu can run; it will first get {}.",
-                brought.join(" and ")
-            ));
+                ways.join(" and ")
+            )
         }
-        _ => out("cargo xtask qemu cannot run: bring what is missing above."),
-    }
-    qemu_way.is_some() && rust_way.is_some()
+        _ => "cargo xtask qemu cannot run: bring what is missing above.".to_owned(),
+    });
+    can
 }
 
 fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
@@ -67,48 +60,39 @@ fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
         text.lines().next().map(str::to_owned)
     };
     let cargo = paths::cargo().to_string_lossy().into_owned();
-    let finding = |name, found, bring: &str| Finding {
-        name,
-        found,
-        bring: bring.to_owned(),
+    let finding = |name, found, bring: &str| (name, found, bring.to_owned());
+    let component = |name| {
+        let word = if name == "rustfmt" { "fmt" } else { name };
+        let bring = format!("rustup component add {name}");
+        (name, version(&cargo, &[word, "--version"]), bring)
     };
     let part = |name, part: Part| {
         let found = survey.has(part).then(|| part.name().to_owned());
-        finding(name, found, &part.line())
+        (name, found, part.line())
     };
+    let emulator = qemu.and_then(|program| version(&program.to_string_lossy(), &["--version"]));
+    let libfabric = tools::find_libfabric().map(|file| file.display().to_string());
+    let installs = apt.then(|| "may install without asking".to_owned());
+    let not_needed =
+        "not needed if all else is here; wants root or sudo -n, and no FLAGPOST_NO_INSTALL";
+    let valgrind = version(tools::VALGRIND, &["--version"]);
     vec![
         finding("rustc", survey.rustc.clone(), "see https://rustup.rs"),
-        finding(
-            "rustfmt",
-            version(&cargo, &["fmt", "--version"]),
-            "rustup component add rustfmt",
-        ),
-        finding(
-            "clippy",
-            version(&cargo, &["clippy", "--version"]),
-            "rustup component add clippy",
-        ),
-        finding(
-            tools::RISCV.program,
-            qemu.and_then(|program| version(&program.to_string_lossy(), &["--version"])),
-            &tools::RISCV.line(),
-        ),
+        component("rustfmt"),
+        component("clippy"),
+        finding(tools::RISCV.program, emulator, &tools::RISCV.line()),
         part("bare-metal target", Part::BOARD),
         part("sources of core, for the SCC's image", Part::Sources),
         finding(
             tools::VALGRIND,
-            version(tools::VALGRIND, &["--version"]),
+            valgrind,
             &tools::apt_line(&[tools::VALGRIND]),
         ),
         finding(
             tools::LIBFABRIC,
-            tools::find_libfabric().map(|file| file.display().to_string()),
+            libfabric,
             &tools::apt_line(&[tools::LIBFABRIC_PACKAGE]),
         ),
-        finding(
-            "apt, for installing",
-            apt.then(|| "may install without asking".to_owned()),
-            "not needed if all else is here; wants root or sudo -n, and no FLAGPOST_NO_INSTALL",
-        ),
+        finding("apt, for installing", installs, not_needed),
     ]
 }
