@@ -265,21 +265,9 @@ fn seeds(console: &Console) -> Result<Count> {
     let mut sums = Vec::new();
     for (seed, second) in AGAIN.into_iter().zip(&runs[SEEDS as usize..]) {
         let first = &runs[seed as usize];
-        let same = counts(first) == counts(second);
         let sum: u64 = counts(first).iter().filter_map(|(_, count)| *count).sum();
-        let verdict = if same {
-            "the same twice"
-        } else {
-            "NOT the same twice"
-        };
-        out(&format!("seed {seed}: {sum} instructions, {verdict}"));
-        let both = counts(first).into_iter().zip(counts(second));
-        for ((case, first), (_, second)) in both.filter(|(first, second)| first != second) {
-            console.error(&format!(
-                "case {case}: {first:?} instructions, then {second:?}"
-            ));
-        }
-        count.add(Count::one(same && sum > 0));
+        out(&format!("seed {seed}: {sum} instructions"));
+        count.add(Count::one(same(console, first, second) && sum > 0));
         sums.push(sum);
     }
     // They differ in their seed only.
@@ -292,10 +280,26 @@ fn seeds(console: &Console) -> Result<Count> {
 }
 
 fn counts(run: &Run) -> Vec<(&str, Option<u64>)> {
-    run.cases
+    let cases = run.cases.iter();
+    cases.map(|case| (&*case.name, case.instructions)).collect()
+}
+
+/// Whether two runs say the same; prints in which cases they do not.
+fn same(console: &Console, first: &Run, second: &Run) -> bool {
+    let (first, second) = (counts(first), counts(second));
+    for ((case, one), (_, other)) in first
         .iter()
-        .map(|case| (&*case.name, case.instructions))
-        .collect()
+        .zip(&second)
+        .filter(|(one, other)| one != other)
+    {
+        console.error(&format!(
+            "case {case}: {one:?} instructions, then {other:?}"
+        ));
+    }
+    if first != second {
+        console.error("two runs of the same are not the same");
+    }
+    first == second
 }
 
 /// Builds and boots the example, whose directory is a workspace of its own.
@@ -342,11 +346,7 @@ fn board(console: &Console, board: Board) -> Result<Count> {
         run.errors.iter().for_each(|error| console.error(error));
         count.add(run.count());
     }
-    let same = counts(&runs[1]) == counts(&runs[2]);
-    if !same {
-        console.error("two runs of the same are not the same");
-    }
-    count.add(Count::one(same));
+    count.add(Count::one(same(console, &runs[1], &runs[2])));
     Ok(count)
 }
 

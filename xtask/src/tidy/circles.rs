@@ -137,6 +137,9 @@ impl Files {
                 files.walk(name, &module, tokens);
             }
         }
+        let tests = std::mem::take(&mut files.tests);
+        let is_test = |module: &Path| tests.iter().any(|test| module.starts_with(test));
+        files.modules.retain(|module, _| !is_test(module));
         files
     }
 
@@ -149,9 +152,6 @@ impl Files {
         });
         let paths = self.paths.iter().map(|(module, path)| (module, path));
         for (module, path) in imports.chain(paths) {
-            if self.is_test(module) {
-                continue;
-            }
             let (Some(from), Some(to)) = (self.modules.get(module), self.find(module, path, 0))
             else {
                 continue;
@@ -161,10 +161,6 @@ impl Files {
             }
         }
         needs
-    }
-
-    fn is_test(&self, module: &[String]) -> bool {
-        (1..=module.len()).any(|length| self.tests.contains(&module[..length]))
     }
 
     /// The file that defines what `path` names in `module`, if it is one of the crate's.
