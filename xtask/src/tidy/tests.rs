@@ -29,8 +29,8 @@ const AROUND: [(&str, &str); 9] = [
     ("kernel/c.rs", "fn tells() {}\n#[doc = heap_less]\n"),
     (
         "tests/src/cases/t.rs",
-        "macro_rules! bs {\n    () => { concat!(\"b.\", $prefix, \"x\") }\n}\n\
-         const A: X = case(\"a.one\", 1);\nconst B: X = bs!(\"two.\", B);\n",
+        "macro_rules! bs {\n    () => { [\"b.\" $prefix \"x\", 1] }\n}\n\
+         const A: X = cases! { [\"a.one\", 1] };\nconst B: X = bs!(\"two.\", B);\n",
     ),
 ];
 
