@@ -22,7 +22,6 @@ use crate::console::{Console, out};
 use crate::hang;
 use crate::image::Image;
 use crate::log::{Decoder, Line};
-use crate::protocol::Record;
 use crate::report;
 use crate::run::{Exit, Run};
 use crate::symbols::Symbols;
@@ -190,6 +189,7 @@ impl<'a> Follower<'a> {
         let decoder = Decoder::new(image.table.as_ref());
         let run = Run {
             plain: setup.plain || setup.list,
+            parallel: setup.parallel,
             ..Run::new(setup.cores, setup.seed)
         };
         Self {
@@ -229,19 +229,14 @@ impl<'a> Follower<'a> {
     }
 
     fn protocol(&mut self, text: &str) {
-        let mut record = match Record::parse(text) {
-            Ok(record) => record,
-            Err(why) => return self.run.errors.push(format!("the image sent an {why}")),
-        };
-        if let (true, Record::End { instructions, .. }) = (self.setup.parallel, &mut record) {
-            // Without -icount the guest's counter shows host time.
-            *instructions = None;
-        }
         let elf = &self.image.elf;
-        self.run.record(record, &|pc| match Symbols::open(elf) {
+        let place = |pc| match Symbols::open(elf) {
             Ok(symbols) => symbols.place(pc),
             Err(_) => "an unknown place".to_owned(),
-        });
+        };
+        if let Err(why) = self.run.record(text, &place) {
+            return self.run.errors.push(format!("the image sent an {why}"));
+        }
         if self.run.plan.is_some() && !self.run.matched_nothing() {
             self.console.release();
         }
