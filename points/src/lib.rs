@@ -12,10 +12,10 @@
 //! | [`site!`] | `self.lock(site!(LOCK "one rank at a time": "a.b.lock"));` | as there |
 //! | [`lock_point!`] | `lock_point!(site, try_lock(core))` | granted, but free |
 //!
-//! Names are `<module>.<operation>.<step>`, unique, and literal: `cargo xtask` finds them in the
-//! sources, and refuses a cache action, lock or ordering call outside of a point. A step that can
-//! be broken without any case failing is removed, unless `docs/equivalent-mutants.md` argues why
-//! not.
+//! Names are `<module>.<operation>.<step>`, unique, and literal. On a host, a program that holds
+//! all mutants has them in a list, and `cargo xtask mutants` judges it. The same command refuses a
+//! cache action, lock or ordering call outside of a point. A step that can be broken without any
+//! case failing is removed, unless `docs/equivalent-mutants.md` argues why not.
 //!
 //! The reason is plain English. After `else` stands one expression on one line: a wrong copy of a
 //! protocol is a function in a file `wrong.rs`, which only `--cfg mutants` compiles.
@@ -44,9 +44,13 @@
 //! | `ONCE` | notes what is done, so that a call that continues does not do it again |
 #![no_std]
 
+#[cfg(all(mutants, not(target_os = "none")))]
+mod list;
 #[cfg(mutants)]
 mod on;
 
+#[cfg(all(mutants, not(target_os = "none")))]
+pub use list::{POINTS, Point, linkme};
 #[cfg(mutants)]
 pub use on::{break_point, broken, reached, record};
 
@@ -133,7 +137,7 @@ macro_rules! site {
 macro_rules! order {
     ($why:literal: $name:literal, $first:expr, $second:expr) => {
         $crate::if_broken!(
-            $name,
+            [$name, $why, ""],
             {
                 let second = $second;
                 ($first, second)
@@ -184,10 +188,10 @@ macro_rules! tagged {
 #[macro_export]
 macro_rules! step {
     ($why:literal: $name:literal, $step:expr) => {
-        $crate::if_broken!($name, (), $step)
+        $crate::if_broken!([$name, $why, ""], (), $step)
     };
     ($why:literal: $name:literal, $step:expr; else $instead:expr) => {
-        $crate::if_broken!($name, $instead, $step)
+        $crate::if_broken!([$name, $why, stringify!($instead)], $instead, $step)
     };
 }
 
@@ -195,6 +199,16 @@ macro_rules! step {
 #[macro_export]
 macro_rules! named {
     ($why:literal: $name:literal) => {
+        $crate::listed!([$name, $why, ""])
+    };
+}
+
+/// The site of a point, which is listed where that is possible.
+#[doc(hidden)]
+#[cfg(any(not(mutants), target_os = "none"))]
+#[macro_export]
+macro_rules! listed {
+    ([$name:literal, $($told:tt)+]) => {
         const { $crate::Site::new($name) }
     };
 }
@@ -203,7 +217,7 @@ macro_rules! named {
 #[cfg(not(mutants))]
 #[macro_export]
 macro_rules! if_broken {
-    ($name:literal, $instead:expr, $step:expr) => {
+    ([$($named:tt)+], $instead:expr, $step:expr) => {
         $step
     };
     ($site:ident, $instead:expr, $step:expr) => {{
@@ -216,8 +230,8 @@ macro_rules! if_broken {
 #[cfg(mutants)]
 #[macro_export]
 macro_rules! if_broken {
-    ($name:literal, $instead:expr, $step:expr) => {
-        $crate::if_broken!((const { $crate::Site::new($name) }), $instead, $step)
+    ([$($named:tt)+], $instead:expr, $step:expr) => {
+        $crate::if_broken!(($crate::listed!([$($named)+])), $instead, $step)
     };
     ($site:expr, $instead:expr, $step:expr) => {
         if $crate::broken($site) {

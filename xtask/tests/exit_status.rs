@@ -184,8 +184,8 @@ fn an_exploration_that_fails_or_crashes_has_failed() {
             (tests, "setting; exit 1", 1, "7 passed, 7 failed"),
             (tests, "setting; crash", 1, "7 passed, 7 failed"),
             (tests, "setting; failure", 1, "7 passed, 7 failed"),
-            (tests, "crash", 1, "0 passed, 6 failed"),
-            (tests, "exit 0", 1, "0 passed, 6 failed"),
+            (tests, "crash", 1, "0 passed, 7 failed"),
+            (tests, "exit 0", 1, "0 passed, 7 failed"),
             // Not JSON: the part errors.
             (tests, "echo panicked", 1, "0 passed, 1 failed"),
         ],

@@ -1,8 +1,7 @@
 //! `mutants`: breaks one mutation point at a time and looks which case notices.
 //!
-//! Only in builds with `--cfg mutants`; `cargo xtask mutants` makes one, passes the points that it
-//! found in the sources, and prints what comes back: a JSON object per line, a kind (`"is"`) in
-//! each.
+//! Only in builds with `--cfg mutants`; `cargo xtask mutants` makes one, asks it for its points
+//! (`--list`), and prints what comes back: a JSON object per line, a kind (`"is"`) in each.
 //!
 //! # Recorded runs
 //! Per point, the run that is said to kill it (`--killer`). It must pass with no point broken, and
@@ -21,8 +20,11 @@
 //!    miss pass the cache. The run that kills must pass with no point broken here, too.
 //!
 //! A failed check, an oracle, a deadlock, a livelock, starvation or a panic kills. A run that is
-//! cut off does not. Whatever a run reaches with no point broken must be among the points of the
-//! sources.
+//! cut off does not.
+//!
+//! # Matrix
+//! All settings as above, and then each point in all of them that reach it (`--matrix`), for some
+//! seeds: which points a case kills, and which of these no other case kills.
 //!
 //! Points are handed out to threads; each is decided by one thread alone. So results do not depend
 //! on the threads.
@@ -36,7 +38,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use flagpost_explore::{Chip, Setting, cases, late, preset_settings_of, program, settings};
-use flagpost_points::{break_point, reached, record};
+use flagpost_points::{POINTS, Point, break_point, reached, record};
 use flagpost_sim::{Config, End, Oracle, Preset, Profile, Report, Schedule, Sim};
 use serde_json::{Value, json};
 
@@ -52,9 +54,9 @@ const STEPS: u64 = 5_000_000;
 /// Breaks mutation points one at a time
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// A mutation point of the sources; may be given several times
-    #[arg(long = "point", value_name = "NAME")]
-    points: Vec<String>,
+    /// Print all points, and where they stand
+    #[arg(long)]
+    list: bool,
     /// Search for a run that kills this point; may be given several times
     #[arg(long = "break", value_name = "NAME")]
     broken: Vec<String>,
@@ -69,6 +71,10 @@ pub(crate) struct Arguments {
     /// broken point
     #[arg(long, value_name = "WHICH")]
     replay: Option<String>,
+    /// Break the points whose names contain that of `--break` in all cases that reach them, for N
+    /// seeds of each setting
+    #[arg(long, value_name = "N")]
+    matrix: Option<u64>,
     #[arg(long, value_name = "N", default_value_t = crate::processors())]
     threads: usize,
 }
@@ -82,6 +88,10 @@ fn killer(text: &str) -> Result<(String, String), String> {
 /// Runs the command; `false` if the unbroken kernel fails or does not reach a point. Survivors are
 /// for the caller to judge.
 pub(crate) fn run(arguments: &Arguments) -> bool {
+    if arguments.list {
+        listed().iter().for_each(say);
+        return true;
+    }
     if let Some(which) = &arguments.replay {
         return replay(arguments.broken.first(), which);
     }
@@ -92,20 +102,90 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
         outcome.say();
     };
     if !arguments.killers.is_empty() {
-        let work = |(point, which): &(String, String)| recorded(point, which, &arguments.points);
+        let work = |(point, which): &(String, String)| recorded(point, which);
         for_each(threads, &arguments.killers, work, take);
         return good;
     }
-    let settings = match unbroken(arguments) {
+    let must = if arguments.matrix.is_some() {
+        &[][..]
+    } else {
+        &arguments.broken
+    };
+    let settings = match unbroken(must) {
         Ok(settings) => settings,
         Err(problems) => {
-            problems.iter().for_each(say);
+            let problems = problems.iter();
+            problems.for_each(|error| say(&json!({"is": "error", "error": error})));
             return false;
         }
     };
+    if let Some(seeds) = arguments.matrix {
+        let pattern = arguments.broken.first().map_or("", String::as_str);
+        matrix(threads, &settings, pattern, seeds);
+        return true;
+    }
     let work = |point: &String| hunt(point, &settings, arguments.schedules);
     for_each(threads, &arguments.broken, work, take);
     good
+}
+
+/// All points, in alphabetical order.
+fn listed() -> Vec<Value> {
+    let mut points = POINTS.to_vec();
+    let place = |point: &Point| (point.name, point.file, point.at);
+    points.sort_by_key(place);
+    points.dedup_by_key(|point| place(point));
+    let object = |point: &Point| {
+        let place = format!("{}:{}", point.file, point.at[0]);
+        json!({"point": point.name, "why": point.why, "instead": point.instead, "place": place})
+    };
+    points.iter().map(object).collect()
+}
+
+/// Prints for each case how many points it kills, and which of them no other case kills.
+fn matrix(threads: usize, settings: &[Known], pattern: &str, seeds: u64) {
+    let reached: BTreeSet<&str> = settings
+        .iter()
+        .flat_map(|known| &known.reaches)
+        .copied()
+        .collect();
+    let points: Vec<&str> = reached
+        .into_iter()
+        .filter(|point| point.contains(pattern))
+        .collect();
+    let work = |point: &&'static str| {
+        break_point(Some(point));
+        let mut killers = BTreeSet::new();
+        for known in settings
+            .iter()
+            .filter(|known| known.reaches.contains(point))
+        {
+            let case = known.setting.case.name;
+            if !killers.contains(case) && known.hunt(0..seeds).1.is_some() {
+                killers.insert(case);
+            }
+        }
+        break_point(None);
+        killers
+    };
+    let mut killed: BTreeMap<&str, [Vec<&str>; 2]> = cases()
+        .map(|case| (case.name, Default::default()))
+        .collect();
+    let mut of = points.iter();
+    for_each(threads, &points, work, |killers| {
+        let (point, alone) = (of.next().copied().unwrap_or_default(), killers.len() == 1);
+        for case in &killers {
+            killed.entry(case).or_default()[usize::from(alone)].push(point);
+        }
+        if killers.is_empty() {
+            println!("{point}: no case kills it");
+        }
+    });
+    println!("case\tkills\talone\tpoints that no other case kills");
+    for (case, [with, alone]) in killed {
+        let (all, number) = (with.len() + alone.len(), alone.len());
+        println!("{case}\t{all}\t{number}\t{}", alone.join(" "));
+    }
 }
 
 /// What came of one point.
@@ -131,11 +211,11 @@ impl Outcome {
 
 /// Does `work` on each point, on several threads, and hands on what comes of them, in the order of
 /// the points.
-fn for_each<T: Sync>(
+fn for_each<T: Sync, R: Send>(
     threads: usize,
     points: &[T],
-    work: impl Fn(&T) -> Outcome + Sync,
-    mut take: impl FnMut(Outcome),
+    work: impl Fn(&T) -> R + Sync,
+    mut take: impl FnMut(R),
 ) {
     let next = AtomicUsize::new(0);
     let (send, results) = mpsc::channel();
@@ -272,8 +352,8 @@ impl Known {
 /// Runs every setting without any point broken.
 ///
 /// # Errors
-/// What failed, and which points were not reached, or reached without being listed.
-fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
+/// What failed, and which of the points `broken` were not reached.
+fn unbroken(broken: &[String]) -> Result<Vec<Known>, Vec<String>> {
     let mut problems = Vec::new();
     let mut known: Vec<Known> = Vec::new();
     let mut of_case: BTreeMap<Key, BTreeSet<&'static str>> = BTreeMap::new();
@@ -291,8 +371,7 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
             let report = setting.run(&mut sim, seed);
             runs += 1;
             if !report.is_done() {
-                let error = fails_unbroken(&setting, seed, &report);
-                problems.push(json!({"is": "error", "error": error}));
+                problems.push(fails_unbroken(&setting, seed, &report));
             }
         }
         of_case
@@ -303,17 +382,8 @@ fn unbroken(arguments: &Arguments) -> Result<Vec<Known>, Vec<Value>> {
     }
     record(false);
     let all: BTreeSet<&str> = of_case.values().flatten().copied().collect();
-    for point in &arguments.broken {
-        if !all.contains(&**point) {
-            let error = format!("{point}: no case reaches this point");
-            problems.push(json!({"is": "error", "error": error}));
-        }
-    }
-    for name in all {
-        if !arguments.points.iter().any(|point| point == name) {
-            problems.push(json!({"is": "error", "error": unlisted(name)}));
-        }
-    }
+    let missed = broken.iter().filter(|point| !all.contains(&***point));
+    problems.extend(missed.map(|point| format!("{point}: no case reaches this point")));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -352,7 +422,7 @@ fn config(setting: &Setting) -> Config {
 }
 
 /// Tries the run that is said to kill `point`, on this thread.
-fn recorded(point: &str, which: &str, listed: &[String]) -> Outcome {
+fn recorded(point: &str, which: &str) -> Outcome {
     let lapsed = |why: String| Outcome::new(json!({"is": "lapsed", "point": point, "why": why}));
     let Some((known, seed)) = parse(which) else {
         return lapsed(format!("there is no run {which}"));
@@ -362,15 +432,6 @@ fn recorded(point: &str, which: &str, listed: &[String]) -> Outcome {
     let report = known.run(&mut sim, seed);
     record(false);
     let reached = reached();
-    if let Some(name) = reached
-        .iter()
-        .find(|name| !listed.iter().any(|known| known == *name))
-    {
-        return Outcome {
-            error: Some(unlisted(name)),
-            ..lapsed(format!("{which} reaches {name}"))
-        };
-    }
     if !report.is_done() {
         let error = Some(fails_unbroken(&known, seed, &report));
         return Outcome {
@@ -416,33 +477,21 @@ fn hunt(point: &str, settings: &[Known], schedules: u64) -> Outcome {
         first = end;
     }
     break_point(None);
-    Outcome::new(
-        json!({"is": "result", "point": point, "killed": false, "schedules": runs, "settings": settings.len()}),
-    )
+    Outcome::new(json!({"is": "result", "point": point, "killed": false, "schedules": runs}))
 }
 
 fn fails_unbroken(known: &Known, seed: u64, report: &Report) -> String {
     format!("{known}:{seed} fails with no point broken:\n{report}")
 }
 
-fn unlisted(name: &str) -> String {
-    format!("{name}: a case reaches this point, but the sources do not list it")
-}
-
 fn killed(point: &str, known: &Known, runs: u64, report: &Report) -> Value {
-    let (setting, seed) = (&known.setting, report.config.seed);
-    let late = if known.late.is_some() { LATE } else { "" };
     json!({
         "is": "result",
         "point": point,
         "killed": true,
-        "case": setting.case.name,
-        "cores": setting.cores,
-        "profile": format!("{}{late}", setting.chip),
         "how": how(&report.end),
         "schedules": runs,
-        "seed": seed,
-        "replay": format!("{known}:{seed}"),
+        "replay": format!("{known}:{}", report.config.seed),
     })
 }
 
@@ -480,8 +529,9 @@ fn parse(which: &str) -> Option<(Known, u64)> {
 
 /// Runs one schedule again and prints its account; `true` if it passes.
 fn replay(point: Option<&String>, which: &str) -> bool {
-    let Some((known, seed)) = parse(which) else {
-        eprintln!("{which}: not CASE/CORES/PROFILE:SEED");
+    let named = |name: &String| POINTS.iter().any(|point| point.name == *name);
+    let Some((known, seed)) = parse(which).filter(|_| point.is_none_or(named)) else {
+        eprintln!("{which}: not CASE/CORES/PROFILE:SEED, or not the name of a point");
         std::process::exit(2);
     };
     let mut sim = Sim::new(known.config.clone());

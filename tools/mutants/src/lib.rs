@@ -2,9 +2,8 @@
 //!
 //! | file | concern |
 //! |---|---|
-//! | `points` | the mutation points of the sources, and what may stand outside of one |
-//! | `equivalent` | the points that are argued to be equivalent |
-//! | `killers` | for each point, the run that killed it last time |
+//! | `points` | what is wrong with the mutation points, and what may stand outside of one |
+//! | `files` | the runs that killed last time, and the points argued to be equivalent |
 //! | `explorer` | the program that runs the cases on the simulator, built and called |
 //! | `sweep` | all points, one by one: on the simulator, or on the board |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -13,9 +12,8 @@
     reason = "names that say it need no sentence here: only xtask uses them"
 )]
 
-mod equivalent;
 pub mod explorer;
-mod killers;
+mod files;
 mod points;
 pub mod sweep;
 

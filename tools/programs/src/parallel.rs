@@ -1,8 +1,7 @@
 //! Work on several processors.
 
-use std::panic::resume_unwind;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Result;
@@ -17,33 +16,27 @@ pub fn each<T: Sync, R: Send>(
     told: impl Fn(usize, &R) + Sync,
 ) -> Result<Vec<R>> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let lock = || done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let run = || -> Result<()> {
+    let run = || {
         // ORDERING: Relaxed: only that each number is drawn once counts.
         while let number = next.fetch_add(1, Ordering::Relaxed)
             && let Some(item) = items.get(number)
         {
-            let result = work(item).inspect_err(|_| next.store(items.len(), Ordering::Relaxed))?;
-            let mut done = lock();
-            told(done.len() + 1, &result);
+            let result = work(item).inspect_err(|_| next.store(items.len(), Ordering::Relaxed));
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Ok(result) = &result {
+                told(done.len() + 1, result);
+            }
             done.push((number, result));
         }
-        Ok(())
     };
     let host = thread::available_parallelism().map_or(1, |n| n.get());
+    // A panic of a worker is one here.
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..host.min(most).min(items.len()))
-            .map(|_| scope.spawn(run))
-            .collect();
-        let ends: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
-        ends.into_iter()
-            .try_for_each(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
-    })?;
-    let mut all = done
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+        (0..host.min(most).min(items.len())).for_each(|_| drop(scope.spawn(run)));
+    });
+    let mut all = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.sort_by_key(|(number, _)| *number);
-    Ok(all.into_iter().map(|(_, result)| result).collect())
+    all.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! no password. In these cases the caller gets the command to type instead.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -44,16 +44,7 @@ pub const PROVIDERS: [&str; 2] = ["tcp", "shm"];
 
 /// The program `name` in `PATH`.
 pub fn find(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|dir| dir.join(name))
-        .find(|file| executable(file))
-}
-
-/// Is this a file that may be run?
-pub fn executable(file: &Path) -> bool {
-    file.metadata()
-        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    which::which_global(name).ok()
 }
 
 /// What a command prints on standard output, trimmed; `None` if it cannot be run or fails.

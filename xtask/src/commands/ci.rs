@@ -21,7 +21,7 @@ use crate::rules::Packages;
 use crate::run::Run;
 use crate::session::Session;
 use crate::toolchain::{self, Part};
-use crate::{children, mutants, paths, tools};
+use crate::{children, paths, tools};
 use flagpost_common::table;
 
 /// A deep run has 100.
@@ -68,7 +68,7 @@ const fn beside(name: &'static str, run: fn(&Console) -> Result<Count>) -> Step 
 
 /// In their order. Of those beside the others, the first share no build directory with the others,
 /// but for the image of the cases; the last come when the tests are compiled.
-const STEPS: [Step; 24] = [
+const STEPS: [Step; 23] = [
     step("tidy", tidy::check),
     step("tools", |console| Ok(Count::one(doctor::run(console)))),
     step("format", |_| cargo("fmt --all --check", &[])),
@@ -92,7 +92,6 @@ const STEPS: [Step; 24] = [
     step("features", features::check),
     step("documentation", |_| documentation()),
     step("dependencies", dependencies),
-    step("mutation points", mutants::check),
     step("tests", |console| Ok(test::quick(console))),
     step("fabric", fabric::ci),
     beside("no panic", |_| panics::check()),

@@ -18,11 +18,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::{Plan, Sweep, Table, Verdict};
+use super::{Plan, Row, Sweep};
 use crate::board::Board;
 use crate::boot::Setup;
 use crate::console::Console;
-use crate::killers::{Killer, Killers};
+use crate::files::{Killer, Killers};
 use crate::parallel;
 use crate::run::{Outcome, Run};
 use crate::session::Session;
@@ -33,31 +33,34 @@ const SEEDS: u32 = 3;
 /// Host time after which a run hangs: a hundred times what one takes.
 const HANGS: Duration = Duration::from_secs(10);
 
+/// A run: case, cores, profile and seed.
+type Parts<'a> = (&'a str, u32, &'a str, u32);
+
 /// Boots for each point with it broken, and then the runs that killed with no point broken.
 pub(super) fn sweep(
     console: &Console,
     board: Board,
     killers: &Killers,
     plan: &Plan<'_>,
-    table: &Table,
 ) -> Result<Sweep> {
     let session = Session::mutants(console, board)?;
-    let mut order: Vec<(&str, &Killer)> = Vec::new();
-    for point in &plan.points {
-        let killer = killers.0.get(*point);
-        order.push((point, killer.context("a point without a line")?));
-    }
+    let lines = killers
+        .iter()
+        .map(|(point, killer)| (point.as_str(), killer));
+    let mut order: Vec<(&str, &Killer)> = { lines }
+        .filter(|(point, _)| plan.points.contains(point))
+        .collect();
     // What lasts until a limit begins first.
     order.sort_by_key(|(_, killer)| !matches!(&*killer.how, "hang" | "silence"));
     let work = |&(point, killer): &(&str, &Killer)| {
-        let is_recorded = plan.killers.contains_key(point);
-        let first = is_recorded.then_some(killer.seed);
+        let line = killer.parts().context("a malformed line")?;
+        let first = plan.killers.get(point).map(|_| line.3);
         let others = (0..SEEDS).filter(|&seed| Some(seed) != first);
         hunt(
             console,
             &session,
             point,
-            killer,
+            line,
             first.into_iter().chain(others),
         )
     };
@@ -65,47 +68,37 @@ pub(super) fn sweep(
     let mut done = parallel::each(&order, total, work, |done, _| {
         console.progress(done as u64, total as u64, "points on the board");
     })?;
-    done.sort_by(|a, b| a.verdict.point.cmp(&b.verdict.point));
+    done.sort_by(|(a, _), (b, _)| a.point().cmp(b.point()));
+    let (rows, accounts): (Vec<Row>, Vec<_>) = done.into_iter().unzip();
     let mut sweep = Sweep {
-        ended_well: unbroken(console, &session, &done)?,
+        ended_well: unbroken(console, &session, &rows)?,
         ..Sweep::default()
     };
-    for hunted in done {
-        table.row(&hunted.verdict, false);
-        if plan.points.len() == 1 {
-            hunted.account.iter().for_each(|line| console.say(line));
-        }
-        let point = &hunted.verdict.point;
-        if let Some(killer) = plan.killers.get(&**point)
-            && hunted.killer.is_none_or(|found| found.seed != killer.seed)
+    plan.head();
+    for row in &rows {
+        plan.show(row);
+        if let Some(then) = plan.killers.get(row.point())
+            && row.text("replay") != then.replay
         {
-            let why = format!("{} passes", killer.replay());
-            sweep.lapsed.insert(point.clone(), why);
+            let why = format!("{} passes", then.replay);
+            sweep.lapsed.insert(row.point().to_owned(), why);
         }
-        sweep.results.push(hunted.verdict);
     }
-    Ok(sweep)
+    if let [account] = &accounts[..] {
+        account.iter().for_each(|line| console.say(line));
+    }
+    Ok(Sweep { rows, ..sweep })
 }
 
 /// Runs once more, with no point broken, what killed. Whether all pass.
-fn unbroken(console: &Console, session: &Session, done: &[Hunted]) -> Result<bool> {
+fn unbroken(console: &Console, session: &Session, rows: &[Row]) -> Result<bool> {
     // Many points share a run.
-    let of = |killer: &Killer| {
-        let Killer {
-            case,
-            profile,
-            cores,
-            seed,
-            ..
-        } = killer.clone();
-        (case, profile, cores, seed)
-    };
-    let killers = done.iter().filter_map(|hunted| hunted.killer.as_ref());
-    let runs: BTreeSet<(String, String, u32, u32)> = killers.map(of).collect();
-    let setups: Vec<Setup> = runs
+    let killers: Vec<_> = rows.iter().filter_map(Row::killer).collect();
+    let runs: BTreeSet<Parts<'_>> = killers
         .iter()
-        .map(|(case, profile, cores, seed)| setup(case, profile, *cores, *seed, None))
+        .filter_map(|(_, killer)| killer.parts())
         .collect();
+    let setups: Vec<Setup> = runs.iter().map(|run| setup(*run, None)).collect();
     let mut good = true;
     let ended = session.all(console, &setups)?;
     console.clear();
@@ -122,72 +115,35 @@ fn unbroken(console: &Console, session: &Session, done: &[Hunted]) -> Result<boo
     Ok(good)
 }
 
-/// What came of a point.
-struct Hunted {
-    verdict: Verdict,
-    /// The run that killed it.
-    killer: Option<Killer>,
-    /// What that run said.
-    account: Vec<String>,
-}
-
 /// Boots with the point broken until a seed kills it, the case and the cores being those of the
-/// line.
+/// line. Also what the run that killed said.
 fn hunt(
     console: &Console,
     session: &Session,
     point: &str,
-    line: &Killer,
+    (case, cores, profile, _): Parts<'_>,
     seeds: impl Iterator<Item = u32>,
-) -> Result<Hunted> {
+) -> Result<(Row, Vec<String>)> {
     let mut runs = 0;
     for seed in seeds {
-        let run = session.run(
-            console,
-            &setup(&line.case, &line.profile, line.cores, seed, Some(point)),
-        )?;
+        let run = session.run(console, &setup((case, cores, profile, seed), Some(point)))?;
         runs += 1;
-        if run.ok() {
-            continue;
+        if !run.ok() {
+            let row = json!({
+                "point": point,
+                "killed": true,
+                "how": how(&run),
+                "schedules": runs,
+                "replay": format!("{case}/{cores}/{profile}:{seed}"),
+            });
+            return Ok((Row(row), run.errors));
         }
-        let killer = Killer {
-            seed,
-            how: how(&run).to_owned(),
-            ..line.clone()
-        };
-        let object = json!({
-            "point": point,
-            "killed": true,
-            "case": killer.case,
-            "cores": killer.cores,
-            "profile": killer.profile,
-            "how": killer.how,
-            "schedules": runs,
-            "seed": seed,
-            "replay": killer.replay(),
-        });
-        return Ok(Hunted {
-            verdict: Verdict {
-                point: point.to_owned(),
-                killed: true,
-                object,
-            },
-            killer: Some(killer),
-            account: run.errors,
-        });
     }
-    Ok(Hunted {
-        verdict: Verdict {
-            point: point.to_owned(),
-            killed: false,
-            object: json!({"point": point, "killed": false, "schedules": runs}),
-        },
-        killer: None,
-        account: Vec::new(),
-    })
+    let row = json!({"point": point, "killed": false, "schedules": runs});
+    Ok((Row(row), Vec::new()))
 }
 
-fn setup(case: &str, profile: &str, cores: u32, seed: u32, point: Option<&str>) -> Setup {
+fn setup((case, cores, profile, seed): Parts<'_>, point: Option<&str>) -> Setup {
     let usual = Setup::new(cores, seed);
     let mutant = point.map(|point| format!("mutant={point}"));
     let mapping = (profile != "qemu").then(|| format!("mapping={profile}"));

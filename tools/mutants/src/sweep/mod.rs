@@ -5,7 +5,7 @@ mod board;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -16,8 +16,8 @@ use crate::console::{Console, out};
 use crate::count::Count;
 use crate::error::usage;
 use crate::explorer::Explorer;
-use crate::killers::{Killer, Killers};
-use crate::{children, equivalent, points};
+use crate::files::{self, DOCUMENT, Killer, Killers};
+use crate::{children, points};
 
 /// Break one cache action, lock or ordering step at a time; a case must notice
 ///
@@ -65,6 +65,10 @@ pub struct Arguments {
         conflicts_with_all = ["json", "search", "record"]
     )]
     replay: Option<String>,
+    /// Break each point in all cases that reach it, for N seeds of each setting, and print the
+    /// points that each case kills, and kills alone
+    #[arg(long, value_name = "N", conflicts_with_all = ["json", "search", "record", "replay"])]
+    matrix: Option<u64>,
     /// No row per point that is killed
     #[arg(skip)]
     is_quiet: bool,
@@ -79,49 +83,38 @@ enum On {
     Scc,
 }
 
-impl Arguments {
-    /// Those of `names` that are asked for.
-    fn points<'a>(&self, names: &[&'a str]) -> Result<Vec<&'a str>> {
-        let pattern = self.point.as_deref().unwrap_or("");
-        let chosen = names.iter().copied().filter(|name| name.contains(pattern));
-        let chosen: Vec<&str> = chosen.collect();
-        if chosen.is_empty() {
-            let (file, names) = (self.on.file(), names.join(", "));
-            return Err(usage(format!(
-                "--point {pattern}: no point of {file} has this in its name; points: {names}"
-            )));
-        }
-        Ok(chosen)
-    }
-}
-
 impl On {
-    /// Where its killers are kept.
-    fn file(self) -> &'static str {
+    /// Where its killers are kept, and what writes them.
+    fn file(self) -> (&'static str, &'static str) {
         match self {
-            Self::Sim => "tests/killers/sim.tsv",
-            Self::Qemu => "tests/killers/qemu.tsv",
-            Self::Scc => "tests/killers/scc.tsv",
+            Self::Sim => (
+                "tests/killers/sim.tsv",
+                "run `cargo xtask mutants --record`",
+            ),
+            Self::Qemu => (
+                "tests/killers/qemu.tsv",
+                "run `cargo xtask mutants --on qemu --record`",
+            ),
+            Self::Scc => (
+                "tests/killers/scc.tsv",
+                "run `cargo xtask mutants --on scc --record`",
+            ),
         }
     }
 
-    /// What to do about a file that is out of date.
-    fn advice(self) -> &'static str {
-        match self {
-            Self::Sim => "run `cargo xtask mutants --record`",
-            Self::Qemu => "run `cargo xtask mutants --on qemu --record`",
-            Self::Scc => "run `cargo xtask mutants --on scc --record`",
-        }
+    fn killers(self) -> Result<Killers> {
+        files::killers(self.file().0)
     }
 }
 
 /// Runs the command; `false` if a point survives that should not, or the other way round.
 pub fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     console.release();
-    if let Some(which) = &arguments.replay {
-        return replay(console, arguments, which);
+    match (&arguments.replay, arguments.matrix) {
+        (None, None) => Ok(sweep(console, arguments)?.failed == 0),
+        (Some(which), _) => shown(console, arguments, false, ["--replay", which]),
+        (_, Some(seeds)) => shown(console, arguments, true, ["--matrix", &seeds.to_string()]),
     }
-    Ok(sweep(console, arguments)?.failed == 0)
 }
 
 /// All points on the simulator, for `cargo xtask test`: by their recorded runs, or by a search for
@@ -149,66 +142,100 @@ pub fn on_board(console: &Console) -> Result<Count> {
     Ok(count)
 }
 
+/// Has the explorer print one run, or the matrix; `false` if that fails, as a run does in which the
+/// point is killed.
+fn shown(console: &Console, arguments: &Arguments, search: bool, what: [&str; 2]) -> Result<bool> {
+    let [option, value] = what;
+    if arguments.on != On::Sim {
+        return Err(usage(format!(
+            "{option} is for the simulator; on a board, --point alone prints the run"
+        )));
+    }
+    let explorer = Explorer::mutants(console, search)?;
+    console.clear();
+    let point = arguments.point.as_deref().unwrap_or("");
+    let mut command = explorer.command();
+    command.args(["mutants", "--break", point, option, value]);
+    let status = children::status(&mut command).context("cannot run the explorer")?;
+    match status.code() {
+        Some(2) => Err(usage(format!(
+            "{option} {value}: give CASE/CORES/PROFILE:SEED as a row has it, and the whole name of \
+             a point"
+        ))),
+        code => Ok(code == Some(0)),
+    }
+}
+
 /// What is done with which points.
 struct Plan<'a> {
     /// Those to break, in alphabetical order.
     points: Vec<&'a str>,
     /// Their recorded runs, as far as these are to be tried.
     killers: BTreeMap<&'a str, &'a Killer>,
-    schedules: u64,
+    /// Points that may survive, and must.
+    equivalent: &'a [String],
+    arguments: &'a Arguments,
 }
 
 /// Breaks the points that are asked for, prints what comes of it, and counts it.
 fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
-    let sources = Sources::read(console)?;
-    if sources.errors > 0 {
+    let (on, (file, advice)) = (arguments.on, arguments.on.file());
+    let mut killers = on.killers()?;
+    let (equivalent, mut errors) = files::equivalent()?;
+    errors.extend(points::scan()?);
+    // A board stands for those that its file has lines for; the simulator for all but those that
+    // the port's own machine code must show.
+    let mut names: Vec<String> = killers.keys().cloned().collect();
+    if on == On::Sim {
+        names = listed(console, arguments.search, &mut errors)?;
+        let all = |list: &mut dyn Iterator<Item = &String>, file: &str, advice: &str| {
+            let gone = list.filter(|name| !names.contains(name));
+            gone.map(|name| format!("{file}: {name}: there is no such point; {advice}"))
+                .collect::<Vec<_>>()
+        };
+        errors.extend(all(&mut equivalent.iter(), DOCUMENT, "remove it"));
+        for other in [On::Sim, On::Qemu, On::Scc] {
+            if other == on && arguments.record {
+                killers.retain(|name, _| names.contains(name));
+                continue;
+            }
+            let (file, advice) = other.file();
+            errors.extend(all(&mut other.killers()?.keys(), file, advice));
+        }
+        let on_scc = On::Scc.killers()?;
+        names.retain(|name| !on_scc.contains_key(name));
+    }
+    errors.iter().for_each(|error| console.error(error));
+    if !errors.is_empty() {
         return Ok(Count {
-            failed: sources.errors,
+            failed: errors.len(),
             ..Count::default()
         });
     }
-    let file = arguments.on.file();
-    let mut killers = Killers::read(file)?;
-    for name in sources.gone(&killers) {
-        let advice = arguments.on.advice();
-        console.say(&format!(
-            "{file}: {name}: there is no such point any more; {advice}"
-        ));
-    }
-    let on_scc = Killers::read(On::Scc.file())?;
-    // The simulator stands for all points but those that the port's own machine code must show.
-    let stands_for = |name: &&str| match arguments.on {
-        On::Sim => !on_scc.0.contains_key(*name),
-        On::Qemu | On::Scc => killers.0.contains_key(*name),
-    };
-    let names: Vec<&str> = sources
-        .names
-        .iter()
-        .map(String::as_str)
-        .filter(stands_for)
-        .collect();
-    let points = arguments.points(&names)?;
-    let tried = |name: &&str| killers.0.get_key_value(*name).filter(|_| !arguments.search);
-    let known: BTreeMap<&str, &Killer> = points
-        .iter()
-        .filter_map(tried)
-        .map(|(name, killer)| (&**name, killer))
-        .collect();
+    let pattern = arguments.point.as_deref().unwrap_or("");
+    let chosen = { names.iter() }.filter(|name| name.contains(pattern));
     // What is argued to survive takes the longest of all searches.
     let asked = arguments.search || arguments.point.is_some();
-    let (argued, points): (Vec<&str>, Vec<&str>) = points.into_iter().partition(|name| {
-        !asked && sources.equivalent.contains(*name) && !known.contains_key(name)
-    });
+    let (argued, points): (Vec<&str>, Vec<&str>) = { chosen.map(String::as_str) }
+        .partition(|&name| !asked && equivalent.iter().any(|argued| argued == name));
+    if points.is_empty() {
+        let names = names.join(", ");
+        return Err(usage(format!(
+            "--point {pattern}: no point of {file} has this in its name; points: {names}"
+        )));
+    }
+    let recorded = { killers.iter() }.filter(|_| !arguments.search);
+    let recorded = recorded.map(|(name, killer)| (name.as_str(), killer));
     let plan = Plan {
+        killers: recorded.filter(|(name, _)| points.contains(name)).collect(),
         points,
-        killers: known,
-        schedules: arguments.schedules,
+        equivalent: &equivalent,
+        arguments,
     };
-    let table = Table::new(&plan.points, arguments);
-    let sweep = match arguments.on {
-        On::Sim => simulator(console, &sources, &plan, &table)?,
-        On::Qemu => board::sweep(console, Board::Virt, &killers, &plan, &table)?,
-        On::Scc => board::sweep(console, Board::Scc, &killers, &plan, &table)?,
+    let sweep = match on {
+        On::Sim => simulator(console, &plan)?,
+        On::Qemu => board::sweep(console, Board::Virt, &killers, &plan)?,
+        On::Scc => board::sweep(console, Board::Scc, &killers, &plan)?,
     };
     if !argued.is_empty() {
         console.say(&format!(
@@ -217,153 +244,114 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
         ));
     }
     if !arguments.search {
-        let advice = match arguments.record {
-            true => String::new(),
-            false => format!("; {}", arguments.on.advice()),
-        };
-        let news = sweep.news(&plan, &advice);
+        let advice = if arguments.record { "" } else { advice };
+        let news = sweep.news(&plan, advice);
         news.iter().for_each(|line| console.say(line));
     }
-    let count = sweep.count(console, &sources, plan.points.len(), arguments.json);
+    let count = sweep.count(console, &plan);
     if arguments.record && sweep.ended_well {
-        let gone: Vec<String> = sources.gone(&killers).map(str::to_owned).collect();
-        let changed = killers.update(&gone, sweep.killers());
-        killers.write(file)?;
-        console.say(&format!(
-            "{file}: {} lines, {changed} of them new, changed or dropped",
-            killers.0.len()
-        ));
+        let found = sweep.rows.iter().filter_map(Row::killer);
+        killers.extend(found);
+        files::write(file, &killers)?;
+        console.say(&format!("{file}: {} lines", killers.len()));
     }
     Ok(count)
 }
 
-/// The check of the sources and of the recorded runs' names alone.
-pub fn check(console: &Console) -> Result<Count> {
-    let sources = Sources::read(console)?;
-    let mut errors = sources.errors;
-    for on in [On::Sim, On::Qemu, On::Scc] {
-        for name in sources.gone(&Killers::read(on.file())?) {
-            let (file, advice) = (on.file(), on.advice());
-            console.error(&format!("{file}: {name}: there is no such point; {advice}"));
-            errors += 1;
+/// The names of all points, in alphabetical order. Adds what is wrong with them.
+fn listed(console: &Console, search: bool, errors: &mut Vec<String>) -> Result<Vec<String>> {
+    let explorer = Explorer::mutants(console, search)?;
+    let mut points = Vec::new();
+    explorer.lines(["mutants", "--list"].map(str::to_owned), |point| {
+        points.push(point);
+        Ok(())
+    })?;
+    errors.extend(points::judge(&points));
+    let names = points.iter().filter_map(|point| point["point"].as_str());
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// What came of one point: the object that `--json` prints.
+struct Row(Value);
+
+impl Row {
+    fn text(&self, name: &str) -> &str {
+        self.0[name].as_str().unwrap_or_default()
+    }
+
+    fn point(&self) -> &str {
+        self.text("point")
+    }
+
+    fn is_killed(&self) -> bool {
+        self.0["killed"] == true
+    }
+
+    /// Its point, and the run that killed that.
+    fn killer(&self) -> Option<(String, Killer)> {
+        let [point, replay, how] =
+            ["point", "replay", "how"].map(|name| self.text(name).to_owned());
+        self.is_killed().then_some((point, Killer { replay, how }))
+    }
+
+    /// What must not be: it survived without being listed, or was killed and is.
+    fn trouble(&self, plan: &Plan<'_>) -> Option<String> {
+        let point = self.point();
+        match (self.is_killed(), plan.is_equivalent(point)) {
+            (false, false) => Some(format!(
+                "{point}: nothing notices when this is broken: a case is missing, or the step is \
+                 not needed"
+            )),
+            (true, true) => Some(format!(
+                "{point}: {DOCUMENT} says that nothing can notice, but a case does"
+            )),
+            _ => None,
         }
     }
-    out(&format!(
-        "{} mutation points, {errors} errors",
-        sources.names.len()
-    ));
-    Ok(Count::one(errors == 0))
 }
 
-/// What the sources and the document say.
-struct Sources {
-    /// All points, in alphabetical order.
-    names: Vec<String>,
-    equivalent: BTreeSet<String>,
-    /// How many errors were reported.
-    errors: usize,
-}
+impl Plan<'_> {
+    fn is_equivalent(&self, point: &str) -> bool {
+        self.equivalent.iter().any(|name| name == point)
+    }
 
-impl Sources {
-    /// Reads them, and reports what is wrong.
-    fn read(console: &Console) -> Result<Self> {
-        let found = points::scan()?;
-        let (equivalent, mut errors) = equivalent::listed()?;
-        errors.extend(found.errors);
-        let names: Vec<String> = found.points.into_iter().map(|point| point.name).collect();
-        for name in &equivalent {
-            if !names.contains(name) {
-                errors.push(format!(
-                    "docs/equivalent-mutants.md: {name}: there is no such point"
-                ));
-            }
+    /// Prints the head of the table.
+    fn head(&self) {
+        if !self.arguments.json && !self.arguments.is_quiet {
+            self.line("point", "how", "schedules", "killed by");
         }
-        errors.iter().for_each(|error| console.error(error));
-        Ok(Self {
-            names,
-            equivalent: equivalent.into_iter().collect(),
-            errors: errors.len(),
-        })
     }
 
-    /// The points of the file that are none.
-    fn gone<'a>(&self, killers: &'a Killers) -> impl Iterator<Item = &'a str> {
-        let names = killers.0.keys().map(String::as_str);
-        names.filter(|name| !self.names.iter().any(|known| known == name))
-    }
-}
-
-/// Prints rows as they come.
-struct Table {
-    json: bool,
-    quiet: bool,
-    name: usize,
-}
-
-impl Table {
-    /// For these points. Prints the head.
-    fn new(names: &[&str], arguments: &Arguments) -> Self {
-        let name = names.iter().map(|name| name.len()).max().unwrap_or(0);
-        let (json, quiet) = (arguments.json, arguments.is_quiet);
-        let table = Self { json, quiet, name };
-        if !json && !quiet {
-            table.line("point", "how", "schedules", "killed by");
-        }
-        table
-    }
-
+    /// Prints a line of the table.
     fn line(&self, point: &str, how: &str, schedules: &str, by: &str) {
-        let width = self.name;
-        let line = format!("{point:<width$}  {how:<12}  {schedules:>9}  {by}");
-        out(line.trim_end());
+        let width = self.points.iter().map(|name| name.len()).max().unwrap_or(0);
+        out(&format!("{point:<width$}  {how:<12}  {schedules:>9}  {by}"));
     }
 
-    fn row(&self, result: &Verdict, equivalent: bool) {
-        if self.json {
-            let mut object = result.object.clone();
-            if let Some(map) = object.as_object_mut() {
-                map.remove("is");
-                map.insert("equivalent".to_owned(), json!(equivalent));
-            }
+    /// Prints what came of a point.
+    fn show(&self, row: &Row) {
+        if self.arguments.json {
+            let mut object = row.0.clone();
+            object["equivalent"] = json!(self.is_equivalent(row.point()));
             return out(&object.to_string());
         }
-        if self.quiet && result.killed != equivalent {
+        if self.arguments.is_quiet && row.trouble(self).is_none() {
             return;
         }
-        let text = |name: &str| result.object[name].as_str().unwrap_or("").to_owned();
-        let (how, by) = match (result.killed, equivalent) {
-            (true, false) => (text("how"), text("replay")),
-            (true, true) => (
-                text("how"),
-                format!("{} BUT IS LISTED AS EQUIVALENT", text("replay")),
-            ),
-            (false, true) => ("equivalent".to_owned(), "-".to_owned()),
-            (false, false) => ("SURVIVES".to_owned(), "-".to_owned()),
+        let (how, by) = match (row.is_killed(), row.trouble(self)) {
+            (true, None) => (row.text("how"), row.text("replay")),
+            (true, Some(_)) => (row.text("how"), "BUT IS LISTED AS EQUIVALENT"),
+            (false, None) => ("equivalent", "-"),
+            (false, Some(_)) => ("SURVIVES", "-"),
         };
-        let schedules = result.object["schedules"].to_string();
-        self.line(&result.point, &how, &schedules, &by);
-    }
-}
-
-/// What came of one point.
-struct Verdict {
-    point: String,
-    killed: bool,
-    object: Value,
-}
-
-impl Verdict {
-    /// The run that killed.
-    fn killer(&self) -> Option<Killer> {
-        let text = |name: &str| self.object[name].as_str();
-        Killer::parse(text("replay")?, text("how")?)
+        self.line(row.point(), how, &row.0["schedules"].to_string(), by);
     }
 }
 
 /// What came of all.
 #[derive(Default)]
 struct Sweep {
-    results: Vec<Verdict>,
+    rows: Vec<Row>,
     /// Recorded runs that do not kill their points, and why.
     lapsed: BTreeMap<String, String>,
     /// The program ended as it should.
@@ -371,204 +359,134 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// Points that survived without being listed, or are listed and were killed.
-    fn wrong(&self, sources: &Sources) -> usize {
-        let wrong = |result: &&Verdict| result.killed == sources.equivalent.contains(&result.point);
-        self.results.iter().filter(wrong).count()
-    }
-
-    fn has(&self, point: &str) -> bool {
-        self.results.iter().any(|result| result.point == point)
-    }
-
     /// Calls the explorer with `options` about points, if there are any, and prints the rows.
     fn explore(
         &mut self,
         console: &Console,
-        sources: &Sources,
         plan: &Plan<'_>,
-        table: &Table,
         search: bool,
-        options: Vec<(&str, String)>,
+        options: Vec<[String; 2]>,
     ) -> Result<()> {
         if options.is_empty() {
             return Ok(());
         }
         let explorer = Explorer::mutants(console, search)?;
         console.step("breaking points");
-        let points = sources.names.iter().map(|name| ("point", name.clone()));
-        let schedules = ("schedules", plan.schedules.to_string());
-        let options = points.chain([schedules]).chain(options);
-        let options = options.flat_map(|(name, value)| [format!("--{name}"), value]);
-        let arguments = std::iter::once("mutants".to_owned()).chain(options);
+        let mut words = ["mutants", "--schedules"].map(str::to_owned).to_vec();
+        words.push(plan.arguments.schedules.to_string());
+        words.extend(options.into_iter().flatten());
         let total = plan.points.len() as u64;
-        self.ended_well &= explorer.lines(arguments, |object| {
-            let rows = self.results.len();
-            self.hear(console, object)?;
-            for result in &self.results[rows..] {
-                table.row(result, sources.equivalent.contains(&result.point));
+        self.ended_well &= explorer.lines(words, |object| {
+            if let Some(row) = self.hear(console, object)? {
+                plan.show(row);
             }
-            console.progress(self.results.len() as u64, total, "points");
+            console.progress(self.rows.len() as u64, total, "points");
             Ok(())
         })?;
         Ok(())
     }
 
     /// Takes a line of the explorer. A row is the caller's to print.
-    fn hear(&mut self, console: &Console, object: Value) -> Result<()> {
-        let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
-        match object["is"].as_str() {
+    fn hear(&mut self, console: &Console, mut line: Value) -> Result<Option<&Row>> {
+        let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        match line["is"].as_str() {
             Some("lapsed") => {
                 self.lapsed.insert(text("point"), text("why"));
             }
             Some("unbroken") => console.say(&format!(
                 "no point broken: {} runs of {} settings pass and reach all points",
-                object["runs"], object["settings"],
+                line["runs"], line["settings"],
             )),
             Some("error") => console.error(&text("error")),
-            Some("result") => self.results.push(Verdict {
-                point: text("point"),
-                killed: object["killed"] == true,
-                object,
-            }),
-            _ => bail!("unexpected: {object}"),
+            Some("result") => {
+                line.as_object_mut().and_then(|line| line.remove("is"));
+                self.rows.push(Row(line));
+                return Ok(self.rows.last());
+            }
+            _ => bail!("unexpected: {line}"),
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// The runs that killed.
-    fn killers(&self) -> impl Iterator<Item = (&str, Killer)> {
-        let killed = self.results.iter().filter(|result| result.killed);
-        killed.filter_map(|result| Some((&*result.point, result.killer()?)))
-    }
-
-    /// What a search had to do because the recorded runs did not, and what these did in another
-    /// way.
+    /// Runs that killed, and are not those that are recorded; recorded runs that do not kill.
     fn news(&self, plan: &Plan<'_>, advice: &str) -> Vec<String> {
-        let of = |result: &Verdict| {
-            let (point, now) = (&result.point, result.killer());
-            let found = match &now {
-                Some(now) => format!("found another, {}{advice}", now.replay()),
-                None => "found no other".to_owned(),
-            };
-            match (self.lapsed.get(point), plan.killers.get(&**point), now) {
-                (Some(why), ..) => Some(format!(
-                    "killer of {point} no longer kills ({why}): {found}"
-                )),
-                (None, None, now) => {
-                    let found = now.map_or("found none".to_owned(), |now| {
-                        format!("found {}{advice}", now.replay())
-                    });
-                    Some(format!("no killer of {point} is recorded: {found}"))
-                }
-                (None, Some(then), Some(now)) if now.how != then.how => Some(format!(
-                    "killer of {point} kills by {} now, not by {}{advice}",
-                    now.how, then.how
-                )),
-                (None, Some(_), _) => None,
-            }
+        let told = |killer: Option<&Killer>| match killer {
+            Some(killer) => format!("{} ({})", killer.replay, killer.how),
+            None => "none".to_owned(),
         };
-        self.results.iter().filter_map(of).collect()
+        let of = |row: &Row| {
+            let point = row.point();
+            let now = row.killer().map(|(_, killer)| killer);
+            let then = plan.killers.get(point).copied();
+            let why = self.lapsed.get(point).map_or("", |why| why);
+            (then != now.as_ref()).then(|| {
+                let (then, now) = (told(then), told(now.as_ref()));
+                let mut parts = vec![format!("killer of {point}: recorded {then}, found {now}")];
+                let more = [why, advice].into_iter().filter(|more| !more.is_empty());
+                parts.extend(more.map(str::to_owned));
+                parts.join("; ")
+            })
+        };
+        self.rows.iter().filter_map(of).collect()
     }
 
-    /// Prints the verdict, and counts `points` points: those that are wrong have failed, and at
-    /// least one if the sweep did not end well.
-    fn count(&self, console: &Console, sources: &Sources, points: usize, json: bool) -> Count {
-        let ok = self.verdict(console, sources, json);
-        let failed = self.wrong(sources).max(usize::from(!ok));
-        Count {
-            passed: points.saturating_sub(failed),
-            failed,
-            skipped: 0,
-        }
-    }
-
-    /// Prints what is wrong, and the last line.
-    fn verdict(&self, console: &Console, sources: &Sources, json: bool) -> bool {
+    /// Prints what is wrong, and the last line. Counts the points: those that are wrong have
+    /// failed, and at least one if the sweep did not end well.
+    fn count(&self, console: &Console, plan: &Plan<'_>) -> Count {
         console.clear();
-        for result in &self.results {
-            let name = &result.point;
-            match (result.killed, sources.equivalent.contains(name)) {
-                (false, false) => console.error(&format!(
-                    "{name}: nothing notices when this is broken: a case is missing, or the step is not needed"
-                )),
-                (true, true) => console.error(&format!(
-                    "{name}: docs/equivalent-mutants.md says that nothing can notice, but a case does"
-                )),
-                _ => {}
-            }
-        }
-        let (killed, of) = (
-            self.results.iter().filter(|r| r.killed).count(),
-            self.results.len(),
-        );
-        let equivalent = self
-            .results
+        let troubles: Vec<String> = self
+            .rows
             .iter()
-            .filter(|r| sources.equivalent.contains(&r.point))
-            .count();
-        if json {
+            .filter_map(|row| row.trouble(plan))
+            .collect();
+        troubles.iter().for_each(|trouble| console.error(trouble));
+        let (of, killed) = (
+            self.rows.len(),
+            self.rows.iter().filter(|row| row.is_killed()),
+        );
+        let (killed, points) = (killed.count(), self.rows.iter().map(Row::point));
+        let equivalent = points.filter(|point| plan.is_equivalent(point)).count();
+        if plan.arguments.json {
             out(&json!({"mutants": of, "killed": killed, "equivalent": equivalent}).to_string());
         } else {
             if equivalent > 0 {
                 out(&format!(
-                    "{equivalent} argued to be equivalent in docs/equivalent-mutants.md"
+                    "{equivalent} argued to be equivalent in {DOCUMENT}"
                 ));
             }
             out(&format!("mutants: {killed} of {of} killed"));
         }
-        self.ended_well && of > 0 && self.wrong(sources) == 0
+        let failed = troubles.len().max(usize::from(!self.ended_well || of == 0));
+        Count {
+            passed: plan.points.len().saturating_sub(failed),
+            failed,
+            skipped: 0,
+        }
     }
 }
 
 /// Sweeps over the points on the simulator: tries the recorded runs, then searches for the points
 /// that are left.
-fn simulator(
-    console: &Console,
-    sources: &Sources,
-    plan: &Plan<'_>,
-    table: &Table,
-) -> Result<Sweep> {
+fn simulator(console: &Console, plan: &Plan<'_>) -> Result<Sweep> {
     let mut sweep = Sweep {
         ended_well: true,
         ..Sweep::default()
     };
+    plan.head();
+    let option = |name: &str, value| [format!("--{name}"), value];
     let recorded = plan.killers.iter();
-    let recorded = recorded.map(|(name, killer)| ("killer", format!("{name}={}", killer.replay())));
-    sweep.explore(console, sources, plan, table, false, recorded.collect())?;
-    let left = plan.points.iter().filter(|name| !sweep.has(name));
-    let left: Vec<_> = left.map(|name| ("break", (*name).to_owned())).collect();
+    let recorded =
+        recorded.map(|(name, killer)| option("killer", format!("{name}={}", killer.replay)));
+    sweep.explore(console, plan, false, recorded.collect())?;
+    let left =
+        { plan.points.iter() }.filter(|name| sweep.rows.iter().all(|row| row.point() != **name));
+    let left: Vec<_> = left
+        .map(|name| option("break", (*name).to_owned()))
+        .collect();
     if !plan.killers.is_empty() && !left.is_empty() {
         console.say(&format!("searching for what kills {} points", left.len()));
     }
-    sweep.explore(console, sources, plan, table, true, left)?;
-    sweep.results.sort_by(|a, b| a.point.cmp(&b.point));
+    sweep.explore(console, plan, true, left)?;
+    sweep.rows.sort_by(|a, b| a.point().cmp(b.point()));
     Ok(sweep)
-}
-
-/// Prints the account of one run; `false` if that fails, as it does when the point is killed there.
-fn replay(console: &Console, arguments: &Arguments, which: &str) -> Result<bool> {
-    if arguments.on == On::Qemu {
-        return Err(usage(
-            "--replay is for the simulator; on the board, --point alone prints the run",
-        ));
-    }
-    let sources = Sources::read(console)?;
-    let point = arguments.point.as_deref().unwrap_or("");
-    if !sources.names.iter().any(|name| name == point) {
-        return Err(usage(format!(
-            "--point {point}: with --replay, give the whole name of a point"
-        )));
-    }
-    let explorer = Explorer::mutants(console, false)?;
-    console.clear();
-    let mut command = explorer.command();
-    command.args(["mutants", "--break", point, "--replay", which]);
-    let status = children::status(&mut command).context("cannot run the explorer")?;
-    match status.code() {
-        Some(2) => Err(usage(format!(
-            "--replay {which}: give CASE/CORES/PROFILE:SEED as a row has it"
-        ))),
-        code => Ok(code == Some(0)),
-    }
 }

@@ -2,19 +2,13 @@
 
 use super::*;
 
-fn sources() -> Sources {
-    Sources {
-        names: ["a", "b", "c"].map(str::to_owned).to_vec(),
-        equivalent: BTreeSet::new(),
-        errors: 0,
-    }
-}
-
 fn heard(lines: &[Value]) -> Sweep {
-    let console = Console::new();
-    let mut sweep = Sweep::default();
+    let mut sweep = Sweep {
+        ended_well: true,
+        ..Sweep::default()
+    };
     for line in lines {
-        sweep.hear(&console, line.clone()).unwrap();
+        sweep.hear(&Console::new(), line.clone()).unwrap();
     }
     sweep
 }
@@ -23,77 +17,53 @@ fn kill(point: &str, replay: &str, how: &str) -> Value {
     json!({"is": "result", "point": point, "killed": true, "schedules": 1, "how": how, "replay": replay})
 }
 
-fn recorded<'a>(points: &[&'a str], killer: &'a Killer) -> Plan<'a> {
-    Plan {
-        points: vec!["a", "b", "c"],
-        killers: points.iter().map(|point| (*point, killer)).collect(),
-        schedules: 1,
-    }
+fn survives(point: &str) -> Value {
+    json!({"is": "result", "point": point, "killed": false, "schedules": 9})
 }
 
 #[test]
-fn what_kills_as_recorded_is_no_news() {
-    let killer = Killer::parse("case/2/scc:0", "panic").unwrap();
-    let sweep = heard(&[kill("a", "case/2/scc:0", "panic")]);
-    let news = sweep.news(&recorded(&["a"], &killer), "; record");
-    assert_eq!(news, [""; 0]);
-    assert_eq!(sweep.wrong(&sources()), 0);
-}
-
-#[test]
-fn a_killer_that_kills_no_longer_is_told_and_replaced() {
-    let killer = Killer::parse("case/2/scc:0", "panic").unwrap();
+fn a_killer_that_kills_no_longer_or_in_another_way_is_told() {
+    let killer = |replay: &str| Killer {
+        replay: replay.to_owned(),
+        how: "panic".to_owned(),
+    };
+    let recorded = killer("case/2/scc:0");
+    let plan = Plan {
+        points: vec!["a", "b", "c", "d", "e"],
+        killers: ["a", "b", "d", "e"].map(|point| (point, &recorded)).into(),
+        equivalent: &[],
+        arguments: &Arguments::default(),
+    };
     let sweep = heard(&[
-        json!({"is": "lapsed", "point": "a", "why": "case/2/scc:0 passes"}),
+        json!({"is": "lapsed", "point": "a", "why": "it passes"}),
+        json!({"is": "lapsed", "point": "e", "why": "it passes"}),
         kill("b", "case/2/scc:0", "deadlock"),
         kill("a", "other/3/weak:7", "panic"),
         kill("c", "third/2/scc:1", "panic"),
+        kill("d", "case/2/scc:0", "panic"),
+        survives("e"),
     ]);
-    let plan = recorded(&["a", "b"], &killer);
     assert_eq!(
-        sweep.news(&plan, "; record"),
+        sweep.news(&plan, "record"),
         [
-            "killer of b kills by deadlock now, not by panic; record",
-            "killer of a no longer kills (case/2/scc:0 passes): found another, other/3/weak:7; record",
-            "no killer of c is recorded: found third/2/scc:1; record",
+            "killer of b: recorded case/2/scc:0 (panic), found case/2/scc:0 (deadlock); record",
+            "killer of a: recorded case/2/scc:0 (panic), found other/3/weak:7 (panic); it passes; record",
+            "killer of c: recorded none, found third/2/scc:1 (panic); record",
+            "killer of e: recorded case/2/scc:0 (panic), found none; it passes; record",
         ]
     );
-    assert_eq!(sweep.wrong(&sources()), 0);
-    let mut killers = Killers::default();
-    for point in ["a", "gone"] {
-        killers.0.insert(point.to_owned(), killer.clone());
-    }
-    assert_eq!(sources().gone(&killers).collect::<Vec<_>>(), ["gone"]);
-    assert_eq!(killers.update(&["gone".to_owned()], sweep.killers()), 4);
-    let now: Vec<String> = killers.0.values().map(Killer::replay).collect();
-    assert_eq!(now, ["other/3/weak:7", "case/2/scc:0", "third/2/scc:1"]);
-}
-
-#[test]
-fn a_point_that_nothing_kills_any_more_fails_the_command() {
-    let killer = Killer::parse("case/2/scc:0", "panic").unwrap();
-    let sweep = heard(&[
-        json!({"is": "lapsed", "point": "a", "why": "case/2/scc:0 passes"}),
-        json!({"is": "result", "point": "a", "killed": false, "schedules": 9}),
-    ]);
-    let news = sweep.news(&recorded(&["a"], &killer), "; record");
-    let told = "killer of a no longer kills (case/2/scc:0 passes): found no other";
-    assert_eq!(news, [told]);
-    assert_eq!(sweep.wrong(&sources()), 1);
+    let found: Killers = sweep.rows.iter().filter_map(Row::killer).collect();
+    assert_eq!(found["a"], killer("other/3/weak:7"));
+    assert!(!found.contains_key("e"));
 }
 
 /// A point that survives, one that is argued to and does not, a sweep that stopped, and none.
 #[test]
 fn each_trouble_of_a_sweep_fails_the_command_and_names_the_point() {
-    let survives = json!({"is": "result", "point": "b", "killed": false, "schedules": 9});
-    let killed = |points: &[&str]| -> Vec<Value> {
-        let kill = |point: &&str| kill(point, "case/2/scc:0", "panic");
-        points.iter().map(kill).collect()
-    };
-    let one_survives = [killed(&["a", "c"]), vec![survives]].concat();
-    let all = killed(&["a", "b", "c"]);
+    let all = ["a", "b", "c"].map(|point| kill(point, "case/2/scc:0", "panic"));
+    let one_survives = [all[0].clone(), survives("b"), all[2].clone()];
     for (lines, ended_well, argued, expected, named) in [
-        (&all, true, None, (3, 0), None),
+        (&all[..], true, None, (3, 0), None),
         (
             &one_survives,
             true,
@@ -104,18 +74,20 @@ fn each_trouble_of_a_sweep_fails_the_command_and_names_the_point() {
         (&one_survives, true, Some("b"), (3, 0), None),
         (&all, true, Some("c"), (2, 1), Some("c: docs/equivalent-")),
         (&all, false, None, (2, 1), None),
-        (&Vec::new(), true, None, (2, 1), None),
+        (&[], true, None, (2, 1), None),
     ] {
         let console = Console::new();
         let sweep = Sweep {
             ended_well,
             ..heard(lines)
         };
-        let sources = Sources {
-            equivalent: argued.map(str::to_owned).into_iter().collect(),
-            ..sources()
+        let plan = Plan {
+            points: vec!["a", "b", "c"],
+            killers: BTreeMap::new(),
+            equivalent: &argued.map(str::to_owned).into_iter().collect::<Vec<_>>(),
+            arguments: &Arguments::default(),
         };
-        let count = sweep.count(&console, &sources, 3, true);
+        let count = sweep.count(&console, &plan);
         assert_eq!((count.passed, count.failed), expected, "{named:?}");
         let told = console.failed();
         assert_eq!(told.len(), named.iter().len(), "{told:?}");
