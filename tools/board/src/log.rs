@@ -76,12 +76,8 @@ impl<'t> Decoder<'t> {
 
 /// The core number in a timestamp such as `core 3` or `3`.
 fn first_number(text: &str) -> Option<u32> {
-    let from = text.find(|c: char| c.is_ascii_digit())?;
-    let digits = &text[from..];
-    let to = digits
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(digits.len());
-    digits[..to].parse().ok()
+    text.split(|c: char| !c.is_ascii_digit())
+        .find_map(|digits| digits.parse().ok())
 }
 
 #[cfg(test)]

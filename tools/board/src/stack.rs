@@ -14,11 +14,13 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use object::elf::{
     R_ARM_THM_JUMP19, R_ARM_THM_JUMP24, R_ARM_THM_PC22, R_RISCV_BRANCH, R_RISCV_CALL,
     R_RISCV_CALL_PLT, R_RISCV_JAL, R_RISCV_RVC_BRANCH, R_RISCV_RVC_JUMP,
 };
+use object::endian::{LittleEndian as LE, U32, U64};
+use object::read::Bytes;
 use object::{
     Architecture, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget,
     SectionKind, SymbolKind,
@@ -114,26 +116,19 @@ impl Calls {
     /// Entries of an address and a number of 7 bits per byte.
     fn read_frames(&mut self, file: &object::File<'_>, arm: bool) -> Result<()> {
         let section = file.section_by_name(".stack_sizes");
-        let mut data = section
-            .context("the image does not say its frames")?
-            .data()?;
-        let width = if file.is_64() { 8 } else { 4 };
-        while let Some((address, rest)) = data.split_at_checked(width) {
-            let address = address
-                .iter()
-                .rev()
-                .fold(0, |all, byte| all << 8 | u64::from(*byte));
-            let end = rest
-                .iter()
-                .position(|byte| byte & 0x80 == 0)
-                .context("half an entry")?;
-            let (number, rest) = rest.split_at(end + 1);
-            let number = number.iter().rev();
-            let frame = number.fold(0, |all, byte| all << 7 | u64::from(byte & 0x7f));
-            if let Some(function) = self.functions.get_mut(&code(arm, address)) {
+        let section = section.context("the image does not say its frames")?;
+        let mut data = Bytes(section.data()?);
+        let half = |()| anyhow!("half an entry");
+        while !data.is_empty() {
+            let address = match file.is_64() {
+                true => data.read::<U64<LE>>().map(|word| word.get(LE)),
+                false => data.read::<U32<LE>>().map(|word| word.get(LE).into()),
+            };
+            let address = code(arm, address.map_err(half)?);
+            let frame = data.read_uleb128().map_err(half)?;
+            if let Some(function) = self.functions.get_mut(&address) {
                 function.frame = Some(frame);
             }
-            data = rest;
         }
         Ok(())
     }

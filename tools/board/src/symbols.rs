@@ -23,7 +23,7 @@ impl Symbols {
         let mut parts = Vec::new();
         if let Ok(mut frames) = self.0.find_frames(pc) {
             while let Ok(Some(frame)) = frames.next() {
-                let name = frame.function.as_ref().and_then(|f| f.demangle().ok());
+                let name = frame.function.as_ref().and_then(|f| f.raw_name().ok());
                 let name = name.map_or_else(|| self.symbol(pc), |name| short(&name));
                 parts.push(match frame.location.and_then(|at| at.file.zip(at.line)) {
                     Some((file, line)) => format!("{name} at {}:{line}", paths::shorten(file)),
@@ -41,14 +41,9 @@ impl Symbols {
     /// The symbol around `pc`, for code without debug information.
     fn symbol(&self, pc: u64) -> String {
         // The assembler's own labels begin with `.L` and mean nothing to people.
-        match self
-            .0
-            .find_symbol(pc)
-            .filter(|name| !name.starts_with(".L"))
-        {
-            Some(name) => short(&rustc_demangle::demangle(name).to_string()),
-            None => format!("{pc:#x}"),
-        }
+        let name = self.0.find_symbol(pc);
+        let name = name.filter(|name| !name.starts_with(".L"));
+        name.map_or_else(|| format!("{pc:#x}"), short)
     }
 }
 
@@ -61,23 +56,7 @@ pub(crate) fn address(elf: &Path, name: &str) -> Option<u64> {
         .map(|symbol| symbol.address())
 }
 
-/// A demangled name without the hash at its end.
+/// A name as in the source, without the hash at its end.
 fn short(name: &str) -> String {
-    match name.rsplit_once("::h") {
-        Some((path, hash)) if hash.len() == 16 && hash.chars().all(|c| c.is_ascii_hexdigit()) => {
-            path.to_owned()
-        }
-        _ => name.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hashes_are_dropped() {
-        assert_eq!(short("a::b::h0123456789abcdef"), "a::b");
-        assert_eq!(short("a::hello"), "a::hello");
-    }
+    format!("{:#}", rustc_demangle::demangle(name))
 }

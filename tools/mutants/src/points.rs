@@ -2,8 +2,8 @@
 //! one and does not.
 //!
 //! # Rules
-//! The compiler sees to it that a name and a reason are literals, and that a site comes from
-//! `site!`: so what takes a [`Site`](../../../points/src/lib.rs) needs no look.
+//! The compiler sees to it that a name and a reason are literals, and that a call which needs a
+//! site gets one: so what takes a `Site` is no step here. Only `site!` makes sites.
 //! * P1. In the kernel and its links, outside of tests, a call of one of [`STEPS`] stands in
 //!   `point!` or `order!`; or the enclosing function bears the step's own name, so that *its* calls
 //!   are looked at.
@@ -157,13 +157,15 @@ fn source(file: &str, text: &str) -> Vec<String> {
         Ok(tokens) => walk(tokens, false, "", &mut errors),
         Err(why) => errors.push((0, format!("not Rust: {why}"))),
     }
-    // Wrong copies are for mutants only.
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     for (number, line) in lines.iter().enumerate() {
         let before = number.checked_sub(1).map(|before| lines[before]);
         if line.ends_with("mod wrong;") && before != Some("#[cfg(mutants)]") {
             let why = "`mod wrong` without `#[cfg(mutants)]` on the line before it";
             errors.push((number + 1, why.to_owned()));
+        }
+        if line.contains("Site::new(") {
+            errors.push((number + 1, "a site that `site!` has not made".to_owned()));
         }
     }
     let told = errors.into_iter();
@@ -289,6 +291,7 @@ mod tests {
             "macro_rules! hush { ($m:expr) => { $m.invalidate(&[]) }; }",
             "use super::drain as quiet;",
             "mod alias { pub(crate) use super::{x, drain as quiet}; }",
+            "fn f(&self) { self.lock(to, Site::new(\"a\")); }",
             "mod wrong;",
             "#[cfg(not(mutants))]\nmod wrong;",
             "fn f( {",
