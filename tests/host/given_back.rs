@@ -172,7 +172,7 @@ fn all_comes_back<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
     let memory = world.reserve(32)?;
     let before = Stock::of(world);
     assert_eq!(Stock::of(world), before);
-    assert_eq!(before.windows, world.limits().windows.into());
+    assert_eq!(before.windows, u32::from(world.limits().windows));
     for (name, make) in makers() {
         for (number, alone) in (0..5)
             .map(|number| (number, false))

@@ -11,11 +11,11 @@
 //!
 //! [`CachedMemory`]: flagpost_hal::CachedMemory
 
-use std::fmt;
-use std::str::FromStr;
+use serde::{Deserialize, Serialize};
 
 /// Where a cached store goes.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Stores {
     /// Into the cache: a line that is missing is fetched. The line is dirty then.
     #[default]
@@ -29,22 +29,20 @@ pub enum Stores {
 }
 
 /// What caches do where the HAL's contract leaves room.
-///
-/// Prints as the names of what differs from the default, joined by `+`: `saves+drops`; or `plain`.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Caching {
-    /// `saves`: `invalidate` writes dirty bytes of the lines named back. Else it loses them.
+    /// `invalidate` writes dirty bytes of the lines named back. Else it loses them.
     pub invalidate_saves: bool,
-    /// `drops`: `write_back` also drops the lines, clean ones too. Else it keeps them.
+    /// `write_back` also drops the lines, clean ones too. Else it keeps them.
     pub write_back_drops: bool,
-    /// `invalidates-all`: `invalidate` drops all lines of the core. It saves what is dirty in those
-    /// not named.
+    /// `invalidate` drops all lines of the core. It saves what is dirty in those not named.
     pub invalidate_all: bool,
-    /// `writes-back-all`: `write_back` acts on all lines of the core.
+    /// `write_back` acts on all lines of the core.
     pub write_back_all: bool,
-    /// `around`, `through`, `uncached`: where a cached store goes.
+    /// Where a cached store goes.
     pub stores: Stores,
-    /// `half`: cores with odd numbers have no caches, as [`Stores::Uncached`] says.
+    /// Cores with odd numbers have no caches, as [`Stores::Uncached`] says.
     pub half: bool,
 }
 
@@ -85,69 +83,5 @@ impl Caching {
             ..Self::default()
         };
         (0..16).flat_map(of).chain([none, half])
-    }
-
-    /// The names, and whether they hold.
-    const fn names(&self) -> [(&'static str, bool); 8] {
-        [
-            ("saves", self.invalidate_saves),
-            ("drops", self.write_back_drops),
-            ("invalidates-all", self.invalidate_all),
-            ("writes-back-all", self.write_back_all),
-            ("around", matches!(self.stores, Stores::Around)),
-            ("through", matches!(self.stores, Stores::Through)),
-            ("uncached", matches!(self.stores, Stores::Uncached)),
-            ("half", self.half),
-        ]
-    }
-}
-
-impl fmt::Display for Caching {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.names().into_iter().filter(|(_, holds)| *holds);
-        let names: Vec<_> = names.map(|(name, _)| name).collect();
-        match names.is_empty() {
-            true => f.write_str("plain"),
-            false => f.write_str(&names.join("+")),
-        }
-    }
-}
-
-impl FromStr for Caching {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut caching = Self::default();
-        for name in text.split('+') {
-            match name {
-                "plain" => {}
-                "saves" => caching.invalidate_saves = true,
-                "drops" => caching.write_back_drops = true,
-                "invalidates-all" => caching.invalidate_all = true,
-                "writes-back-all" => caching.write_back_all = true,
-                "around" => caching.stores = Stores::Around,
-                "through" => caching.stores = Stores::Through,
-                "uncached" => caching.stores = Stores::Uncached,
-                "half" => caching.half = true,
-                _ => return Err(format!("caches do not know {name:?}")),
-            }
-        }
-        Ok(caching)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_combinations_read_back_and_differ() {
-        let all: Vec<_> = Caching::all().collect();
-        for (index, caching) in all.iter().enumerate() {
-            assert_eq!(caching.to_string().parse(), Ok(*caching));
-            assert!(!all[..index].contains(caching));
-        }
-        assert_eq!(Caching::default().to_string(), "plain");
-        assert!("saves+shouts".parse::<Caching>().is_err());
     }
 }

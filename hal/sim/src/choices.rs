@@ -1,39 +1,31 @@
 //! What can happen next, as a value; a run as the list of what did; and how much of it may happen.
-//!
-//! # Text
-//! Choices print and read back, separated by commas, repeated ones with `*n`:
-//!
-//! | text | what happens |
-//! |---|---|
-//! | `3` | core 3 takes its step |
-//! | `3!` | core 3 tries a register that is held, in vain |
-//! | `e3:17` | line 17 leaves core 3's cache |
-//! | `f3:17` | line 17 is prefetched into core 3's cache |
-//! | `a3:17.4` | core 3's buffered store to line 17, from byte 4 on, arrives |
-//! | `l3:2` | word 2, and what is published with it, leaves core 3's combining buffer |
-//! | `d3:9.1` | part 1 of operation 9 of core 3 arrives, on a network; 65535: see below |
-//! | `x3` | core 3's time budget runs out |
-//! | `t` | time passes: the budgets of all who are blocked run out |
-//!
-//! In `d3:9.1` the part 65535 stands for the operation's immediate, or its failure.
-//!
-//! `/1/0` after a choice says what the chip decided within it: which of several buffered words
-//! left, whether a load was early.
 
 use std::fmt;
-use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 /// Something that can happen in a state.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Transition {
+    /// The core takes its step.
     Run(u16),
+    /// The core tries a register that is held, in vain.
     Refuse(u16),
+    /// The line leaves the core's cache.
     Evict { core: u16, line: u32 },
+    /// The line is prefetched into the core's cache.
     Fill { core: u16, line: u32 },
+    /// The core's buffered store to the line, from `byte` on, arrives.
     Arrive { core: u16, line: u32, byte: u8 },
+    /// The word, and what is published with it, leaves the core's combining buffer.
     Leave { core: u16, word: u8 },
+    /// On a network: a part of operation `serial` of the core arrives. Part 65535 stands for the
+    /// operation's immediate, or its failure.
     Deliver { core: u16, serial: u32, part: u16 },
+    /// The core's time budget runs out.
     Expire(u16),
+    /// Time passes: the budgets of all who are blocked run out.
     Elapse,
 }
 
@@ -71,8 +63,10 @@ pub(crate) struct Choice {
     pub(crate) picks: Vec<u32>,
 }
 
-/// A whole run's choices, in order: replays it exactly.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A whole run's choices, in order: replays it exactly. They print with the number of times that
+/// each happens in a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Repeated>", into = "Vec<Repeated>")]
 pub struct Choices(pub(crate) Vec<Choice>);
 
 impl Choices {
@@ -97,131 +91,36 @@ impl Choices {
     }
 }
 
-impl fmt::Display for Transition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Run(core) => write!(f, "{core}"),
-            Self::Refuse(core) => write!(f, "{core}!"),
-            Self::Evict { core, line } => write!(f, "e{core}:{line}"),
-            Self::Fill { core, line } => write!(f, "f{core}:{line}"),
-            Self::Arrive { core, line, byte } => write!(f, "a{core}:{line}.{byte}"),
-            Self::Leave { core, word } => write!(f, "l{core}:{word}"),
-            Self::Deliver { core, serial, part } => write!(f, "d{core}:{serial}.{part}"),
-            Self::Expire(core) => write!(f, "x{core}"),
-            Self::Elapse => f.write_str("t"),
-        }
+/// A choice, as it prints: what happens, what the chip decides within it, and how many times.
+type Repeated = (Transition, Vec<u32>, u32);
+
+/// Most times that a choice can be repeated in a line that is read.
+const TIMES: u32 = 1 << 24;
+
+impl From<Choices> for Vec<Repeated> {
+    fn from(choices: Choices) -> Self {
+        let repeated = |same: &[Choice]| (same[0].what, same[0].picks.clone(), same.len() as u32);
+        choices.0.chunk_by(PartialEq::eq).map(repeated).collect()
     }
 }
 
-impl FromStr for Transition {
-    type Err = ();
+impl TryFrom<Vec<Repeated>> for Choices {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, ()> {
-        fn number<T: FromStr>(text: &str) -> Result<T, ()> {
-            text.parse().map_err(|_| ())
+    fn try_from(list: Vec<Repeated>) -> Result<Self, String> {
+        if let Some((what, _, times)) = list.iter().find(|(_, _, times)| *times > TIMES) {
+            return Err(format!("{what:?} is repeated {times} times"));
         }
-        let (kind, rest) = match text.chars().next() {
-            Some(kind) if kind.is_ascii_alphabetic() => (kind, &text[1..]),
-            _ => (' ', text),
-        };
-        let (core, place) = rest.split_once(':').unwrap_or((rest, ""));
-        Ok(match kind {
-            ' ' => match core.strip_suffix('!') {
-                Some(core) => Self::Refuse(number(core)?),
-                None => Self::Run(number(core)?),
-            },
-            'e' => Self::Evict {
-                core: number(core)?,
-                line: number(place)?,
-            },
-            'f' => Self::Fill {
-                core: number(core)?,
-                line: number(place)?,
-            },
-            'a' => {
-                let (line, byte) = place.split_once('.').ok_or(())?;
-                Self::Arrive {
-                    core: number(core)?,
-                    line: number(line)?,
-                    byte: number(byte)?,
-                }
-            }
-            'd' => {
-                let (serial, part) = place.split_once('.').ok_or(())?;
-                Self::Deliver {
-                    core: number(core)?,
-                    serial: number(serial)?,
-                    part: number(part)?,
-                }
-            }
-            'l' => Self::Leave {
-                core: number(core)?,
-                word: number(place)?,
-            },
-            'x' => Self::Expire(number(core)?),
-            't' if rest.is_empty() => Self::Elapse,
-            _ => return Err(()),
-        })
-    }
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.what)?;
-        // Zeros at the end are what happens anyway.
-        let last = self.picks.iter().rposition(|&pick| pick != 0);
-        let mut picks = self.picks.iter().take(last.map_or(0, |last| last + 1));
-        picks.try_for_each(|pick| write!(f, "/{pick}"))
-    }
-}
-
-impl fmt::Display for Choices {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = self.0.as_slice();
-        let mut first = true;
-        while let Some(choice) = rest.first() {
-            let text = choice.to_string();
-            let times = rest.iter().take_while(|next| next.to_string() == text);
-            let times = times.count();
-            let comma = if std::mem::take(&mut first) { "" } else { "," };
-            match times {
-                1 => write!(f, "{comma}{text}")?,
-                _ => write!(f, "{comma}{text}*{times}")?,
-            }
-            rest = &rest[times..];
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for Choices {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut choices = Vec::new();
-        for word in text.split(',').filter(|word| !word.is_empty()) {
-            let wrong = || format!("{word:?} is not a choice");
-            let (choice, times) = word.split_once('*').unwrap_or((word, "1"));
-            let times: usize = times.parse().map_err(|_| wrong())?;
-            let mut parts = choice.split('/');
-            let what = parts.next().unwrap_or_default();
-            let what = what.parse().map_err(|()| wrong())?;
-            let picks = parts.map(|pick| pick.parse().map_err(|_| wrong()));
-            let choice = Choice {
-                what,
-                picks: picks.collect::<Result<_, _>>()?,
-            };
-            if times > 1 << 24 {
-                return Err(wrong());
-            }
-            choices.extend(std::iter::repeat_n(choice, times));
-        }
-        Ok(Self(choices))
+        let choices = list.into_iter().flat_map(|(what, picks, times)| {
+            std::iter::repeat_n(Choice { what, picks }, times as usize)
+        });
+        Ok(Self(choices.collect()))
     }
 }
 
 /// How much may happen at most in each schedule, and how long a search may take.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bounds {
     /// Lines that leave a cache on the chip's account.
     pub evictions: u8,
@@ -294,17 +193,11 @@ mod tests {
 
     #[test]
     fn choices_read_back() {
-        let text = "0*3,1/0/2,e0:17,f1:3,a1:8.4,0!,l0:2,d1:7.65535,x1,t,0";
-        let choices: Choices = text.parse().unwrap();
-        assert_eq!(choices.to_string(), text);
-        assert_eq!((choices.len(), choices.switches()), (13, 2));
-    }
-
-    #[test]
-    fn what_is_no_choice_is_named() {
-        for wrong in ["q", "e1", "a1:2", "d1:2", "1/x", "1*z", "70000", "é1"] {
-            let error = wrong.parse::<Choices>();
-            assert!(error.is_err_and(|error| error.contains(wrong)), "{wrong}");
-        }
+        let text = r#"[[{"run":0},[],3],[{"run":1},[1,0,2],1],[{"evict":{"core":0,"line":17}},[],1],["elapse",[],1],[{"run":0},[],1]]"#;
+        let choices: Choices = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&choices).unwrap(), text);
+        assert_eq!((choices.len(), choices.switches()), (7, 2));
+        let error = serde_json::from_str::<Choices>(r#"[["elapse",[],99999999]]"#);
+        assert!(error.is_err_and(|error| error.to_string().contains("99999999")));
     }
 }

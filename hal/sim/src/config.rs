@@ -1,28 +1,36 @@
-//! Everything that decides a run, as one value that prints as one line and reads back.
+//! Everything that decides a run, as one value that prints as one line of JSON and reads back.
 
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::caching::Caching;
 use crate::choices::{Bounds, Choices};
+use crate::named::named;
 use crate::plan::{Controllers, Mesh};
 use crate::timing::preset::Latencies;
 use crate::wire::Wire;
 
 /// How the chip's memory behaves.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// The Intel SCC: word stores and loads in order and at once; only caches and the
     /// write-combining buffer hold things back.
     Scc,
     /// `Scc`, and cores prefetch: a line that was touched before may come back at any moment.
+    #[serde(rename = "scc+fill")]
     SccFill,
     /// Arm, RISC-V: word stores and write-backs arrive late and in any order until `drain`; loads
     /// are satisfied early until `acquire`.
     Weak,
     /// `Weak`, and cores prefetch.
+    #[serde(rename = "weak+fill")]
     WeakFill,
 }
+
+named!(Profile);
 
 impl Profile {
     /// All of them, kindest first.
@@ -37,19 +45,11 @@ impl Profile {
     pub const fn fills(self) -> bool {
         matches!(self, Self::SccFill | Self::WeakFill)
     }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Scc => "scc",
-            Self::SccFill => "scc+fill",
-            Self::Weak => "weak",
-            Self::WeakFill => "weak+fill",
-        }
-    }
 }
 
 /// Who runs next.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Schedule {
     /// Every core one access, in turn.
     RoundRobin,
@@ -82,7 +82,8 @@ impl Schedule {
 }
 
 /// Which shadow oracles end a run; see [`Oracle`](crate::Oracle). They never change what happens.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Oracles {
     /// O1: memory changes under a line that another core holds dirty.
     pub pending_clobber: bool,
@@ -122,9 +123,10 @@ impl Oracles {
 
 /// One run, completely: the same `Config` and the same program give the same run, to the last step.
 ///
-/// Prints as one line of `name=value` words; [`FromStr`] reads it back. Rates are expected events
-/// per 1024 steps, at most 1024.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Prints as one line of JSON; [`FromStr`] reads it back. Fields that are left out have their
+/// default. Rates are expected events per 1024 steps, at most 1024.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Number of cores.
     pub cores: u16,
@@ -244,12 +246,6 @@ impl Config {
     }
 }
 
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -262,257 +258,69 @@ impl fmt::Display for Schedule {
     }
 }
 
-impl fmt::Display for Oracles {
-    /// The numbers of those that are on, such as `134`; `0` for none.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on = [
-            self.pending_clobber,
-            self.stale_read,
-            self.stale_merge,
-            self.lost_store,
-            self.hidden_store,
-            self.early_read,
-        ];
-        if *self == Self::NONE {
-            return f.write_str("0");
-        }
-        (1..)
-            .zip(on)
-            .filter(|(_, on)| *on)
-            .try_for_each(|(number, _)| write!(f, "{number}"))
-    }
-}
-
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cores={} memory={} buffer={} line={} profile={} schedule={} seed={} evictions={} prefetches={} \
-             drains={} wakes={} budgets={} max_steps={} quiet_turns={} pct_length={} oracles={} timeline={}",
-            self.cores,
-            self.memory_size,
-            self.buffer_size,
-            self.line,
-            self.profile,
-            self.schedule,
-            self.seed,
-            self.evictions,
-            self.prefetches,
-            self.drains,
-            self.wakes,
-            self.budgets_expire,
-            self.max_steps,
-            self.quiet_turns,
-            self.pct_length,
-            self.oracles,
-            self.timeline
-        )?;
-        if self.caching != Caching::default() {
-            write!(f, " caches={}", self.caching)?;
-        }
-        if self.publish != 4 {
-            write!(f, " publish={}", self.publish)?;
-        }
-        if !self.registers {
-            write!(f, " registers=false")?;
-        }
-        if self.sleeps {
-            write!(f, " sleeps=true")?;
-        }
-        if let Some(wire) = self.network {
-            write!(f, " network={wire}")?;
-        }
-        if self.leaves != 0 {
-            write!(f, " leaves={}", self.leaves)?;
-        }
-        if let Some(mesh) = self.mesh {
-            write!(f, " mesh={mesh}")?;
-        }
-        if let Some(controllers) = &self.controllers {
-            write!(f, " controllers={controllers}")?;
-        }
-        if self.schedule == Schedule::Timed {
-            write!(f, " latencies={}", self.latencies)?;
-        }
-        if !self.choices.is_empty() {
-            let Bounds {
-                evictions,
-                fills,
-                leaves,
-                expiries,
-                refusals,
-                preemptions,
-                set_up,
-                ..
-            } = &self.within;
-            let preemptions = preemptions.map_or("-".into(), |most| most.to_string());
-            write!(
-                f,
-                " set_up={set_up} within={evictions}/{fills}/{leaves}/{expiries}/{refusals}/{preemptions} choices={}",
-                self.choices
-            )?;
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for Profile {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|p| p.name() == text);
-        found.ok_or_else(|| format!("no profile is called {text:?}"))
-    }
-}
-
-impl FromStr for Schedule {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some(("pct", depth)) => Ok(Self::Pct {
-                depth: number("schedule", depth)?,
-            }),
-            None if text == "round-robin" => Ok(Self::RoundRobin),
-            None if text == "random" => Ok(Self::Random),
-            None if text == "mixed" => Ok(Self::Mixed),
-            None if text == "timed" => Ok(Self::Timed),
-            _ => Err(format!("no schedule is called {text:?}")),
-        }
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
 impl FromStr for Config {
-    type Err = String;
+    type Err = serde_json::Error;
 
-    /// Reads what `Display` prints. Words that are left out keep their default; `case=...` is
-    /// skipped.
-    fn from_str(line: &str) -> Result<Self, String> {
-        let mut config = Self::default();
-        for word in line.split_whitespace() {
-            let (name, value) = word
-                .split_once('=')
-                .ok_or_else(|| format!("{word:?} is not name=value"))?;
-            config.set(name, value)?;
-        }
-        Ok(config)
+    fn from_str(line: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(line)
     }
-}
-
-impl Config {
-    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        match name {
-            "case" => {}
-            "cores" => self.cores = number(name, value)?,
-            "memory" => self.memory_size = number(name, value)?,
-            "buffer" => self.buffer_size = number(name, value)?,
-            "line" => self.line = number(name, value)?,
-            "mesh" => self.mesh = Some(value.parse()?),
-            "controllers" => self.controllers = Some(value.parse()?),
-            "latencies" => self.latencies = value.parse()?,
-            "profile" => self.profile = value.parse()?,
-            "caches" => self.caching = value.parse()?,
-            "publish" => self.publish = number(name, value)?,
-            "network" => self.network = Some(value.parse()?),
-            "registers" => self.registers = number(name, value)?,
-            "sleeps" => self.sleeps = number(name, value)?,
-            "leaves" => self.leaves = number(name, value)?,
-            "schedule" => self.schedule = value.parse()?,
-            "seed" => self.seed = number(name, value)?,
-            "evictions" => self.evictions = number(name, value)?,
-            "prefetches" => self.prefetches = number(name, value)?,
-            "drains" => self.drains = number(name, value)?,
-            "wakes" => self.wakes = number(name, value)?,
-            "budgets" => self.budgets_expire = number(name, value)?,
-            "max_steps" => self.max_steps = number(name, value)?,
-            "quiet_turns" => self.quiet_turns = number(name, value)?,
-            "pct_length" => self.pct_length = number(name, value)?,
-            "oracles" => {
-                self.oracles = Oracles {
-                    pending_clobber: value.contains('1'),
-                    stale_read: value.contains('2'),
-                    stale_merge: value.contains('3'),
-                    lost_store: value.contains('4'),
-                    hidden_store: value.contains('5'),
-                    early_read: value.contains('6'),
-                }
-            }
-            "timeline" => self.timeline = number(name, value)?,
-            "set_up" => self.within.set_up = number(name, value)?,
-            "within" => {
-                let all: Vec<&str> = value.split('/').collect();
-                let [evictions, fills, leaves, expiries, refusals, preemptions] = all[..] else {
-                    return Err(format!("{name}={value} does not have six parts"));
-                };
-                self.within = Bounds {
-                    evictions: number(name, evictions)?,
-                    fills: number(name, fills)?,
-                    leaves: number(name, leaves)?,
-                    expiries: number(name, expiries)?,
-                    refusals: number(name, refusals)?,
-                    preemptions: match preemptions {
-                        "-" => None,
-                        most => Some(number(name, most)?),
-                    },
-                    ..self.within.clone()
-                };
-            }
-            "choices" => self.choices = value.parse()?,
-            _ => return Err(format!("no setting is called {name:?}")),
-        }
-        Ok(())
-    }
-}
-
-fn number<T: FromStr>(name: &str, value: &str) -> Result<T, String> {
-    let parsed = value.parse();
-    parsed.map_err(|_| format!("{name}={value} is not a number in range"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::preset::Preset;
 
+    /// Every field has a value of its own here, and every kind of value is printed.
     #[test]
     fn what_is_printed_reads_back() {
-        let config = Config {
-            cores: 7,
-            profile: Profile::WeakFill,
+        let odd = Config {
             schedule: Schedule::Pct { depth: 3 },
             seed: u64::MAX,
-            oracles: Oracles {
-                stale_merge: false,
-                ..Oracles::ALL
-            },
-            timeline: 5,
-            wakes: 3,
-            pct_length: 99,
-            caching: "saves+around".parse().unwrap_or_default(),
-            publish: 16,
-            registers: false,
-            sleeps: true,
-            leaves: 9,
-            network: Some(Wire::default()),
-            ..Config::default()
-        };
-        assert_eq!(config.to_string().parse(), Ok(config));
-    }
-
-    #[test]
-    fn what_is_printed_of_timed_mode_reads_back() {
-        let config = Config {
-            schedule: Schedule::Timed,
+            oracles: Oracles::NONE,
             latencies: Latencies::SccBarrelfish,
-            mesh: "6x4x2".parse().ok(),
-            controllers: "0.0:5.2".parse().ok(),
-            ..Config::default()
+            mesh: Some(Mesh {
+                columns: 6,
+                rows: 4,
+                cores_per_tile: 2,
+            }),
+            controllers: Some(Controllers::At(vec![(0, 0), (5, 2)])),
+            network: Some(Wire::default()),
+            ..Config::quiet(7)
         };
-        assert_eq!(config.to_string().parse(), Ok(config));
+        let presets = Preset::ALL.map(Preset::config);
+        let profiles = Profile::ALL.map(|profile| Config {
+            profile,
+            ..Config::default()
+        });
+        let caches = Caching::all().map(|caching| Config {
+            caching,
+            ..Config::default()
+        });
+        let all = [odd].into_iter().chain(presets).chain(profiles);
+        for config in all.chain(caches) {
+            let again: Config = config.to_string().parse().unwrap();
+            assert_eq!(again, config);
+        }
     }
 
     #[test]
     fn wrong_words_are_named() {
-        let error = "cores=2 colour=red".parse::<Config>();
-        assert!(error.is_err_and(|e| e.contains("colour")));
+        for (line, word) in [
+            (r#"{"cores": 2, "colour": "red"}"#, "colour"),
+            (r#"{"profile": "sc"}"#, "scc+fill"),
+            (r#"{"timeline": 70000}"#, "70000"),
+        ] {
+            let error = line.parse::<Config>().unwrap_err();
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        let error = "scc".parse::<Preset>().unwrap_err();
+        assert!(error.contains("tensix-bh"), "{error}");
     }
 }

@@ -10,11 +10,9 @@
 //! A core's `Memory` lies behind the controller that is nearest to it; of several, the lowest
 //! number. On the SCC that is the controller of its quadrant.
 
-use std::fmt;
-use std::str::FromStr;
-
 use flagpost_hal::CoreId;
 use flagpost_scc::Position;
+use serde::{Deserialize, Serialize};
 
 /// Most controllers that a chip can have.
 const CONTROLLERS_MAX: usize = 32;
@@ -22,8 +20,9 @@ const CONTROLLERS_MAX: usize = 32;
 /// Controllers of a chip that says nothing else, if it has the tiles for them.
 const CONTROLLERS: u16 = 4;
 
-/// How large the mesh is. Prints as `6x4x2`.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// How large the mesh is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mesh {
     /// Tiles per row.
     pub columns: u16,
@@ -49,13 +48,14 @@ impl Mesh {
 }
 
 /// How many memory controllers there are, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Controllers {
     /// So many, in pairs on the west and east edge, the pairs' rows evenly spaced from row 0 on: 4
-    /// on 6 x 4 tiles are the SCC's. Fewer where tiles would coincide. Prints as `4`.
+    /// on 6 x 4 tiles are the SCC's. Fewer where tiles would coincide.
     Edges(u16),
-    /// One at each of these tiles. Prints as `0.0:5.0`, columns first.
-    At(Vec<Position>),
+    /// One at each of these tiles, columns first.
+    At(Vec<(u16, u16)>),
 }
 
 /// The chip's floor plan.
@@ -74,12 +74,12 @@ impl Plan {
         let tiles = u32::from(mesh.columns) * u32::from(mesh.rows);
         assert!(
             tiles * u32::from(mesh.cores_per_tile) >= u32::from(cores),
-            "{cores} cores do not fit a mesh of {mesh}"
+            "{cores} cores do not fit {mesh:?}"
         );
         let list = match controllers {
             None => edges(mesh, CONTROLLERS),
             Some(Controllers::Edges(count)) => edges(mesh, *count),
-            Some(Controllers::At(list)) => list.clone(),
+            Some(Controllers::At(list)) => list.iter().map(|&(x, y)| Position { x, y }).collect(),
         };
         assert!(
             (1..=CONTROLLERS_MAX).contains(&list.len()),
@@ -152,66 +152,15 @@ fn edges(mesh: Mesh, count: u16) -> Vec<Position> {
     list
 }
 
-impl fmt::Display for Mesh {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{}x{}", self.columns, self.rows, self.cores_per_tile)
-    }
-}
-
-impl FromStr for Mesh {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("mesh {text:?} is not COLUMNSxROWSxCORES, such as 6x4x2");
-        let numbers: Result<Vec<u16>, _> = text.split('x').map(str::parse).collect();
-        match numbers.map_err(|_| wrong())?[..] {
-            [columns, rows, cores_per_tile] if columns.min(rows).min(cores_per_tile) > 0 => {
-                Ok(Self {
-                    columns,
-                    rows,
-                    cores_per_tile,
-                })
-            }
-            _ => Err(wrong()),
-        }
-    }
-}
-
-impl fmt::Display for Controllers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Edges(count) => write!(f, "{count}"),
-            Self::At(list) => {
-                let list: Vec<_> = list.iter().map(|at| format!("{}.{}", at.x, at.y)).collect();
-                f.write_str(&list.join(":"))
-            }
-        }
-    }
-}
-
-impl FromStr for Controllers {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("controllers {text:?} are not a number or X.Y:X.Y...");
-        if let Ok(count) = text.parse() {
-            return Ok(Self::Edges(count));
-        }
-        let place = |at: &str| {
-            let (x, y) = at.split_once('.')?;
-            Some(Position {
-                x: x.parse().ok()?,
-                y: y.parse().ok()?,
-            })
-        };
-        let list: Option<Vec<_>> = text.split(':').map(place).collect();
-        list.map(Self::At).ok_or_else(wrong)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SCC: Mesh = Mesh {
+        columns: 6,
+        rows: 4,
+        cores_per_tile: 2,
+    };
 
     const fn at(x: u16, y: u16) -> Position {
         Position { x, y }
@@ -220,7 +169,7 @@ mod tests {
     #[test]
     fn forty_eight_cores_are_the_scc() {
         let plan = Plan::new(48, None, None);
-        assert_eq!(plan.mesh.to_string(), "6x4x2");
+        assert_eq!(plan.mesh, SCC);
         assert_eq!(plan.position(CoreId::new(47)), at(5, 3));
         assert_eq!(plan.controllers(), [at(0, 0), at(5, 0), at(0, 2), at(5, 2)]);
         // docs/hardware.md A2: the quadrant's controller.
@@ -254,8 +203,12 @@ mod tests {
 
     #[test]
     fn mesh_and_controllers_are_parameters() {
-        let mesh = "3x5x4".parse().ok();
-        let controllers = Controllers::At(vec![at(1, 4), at(2, 0)]);
+        let mesh = Some(Mesh {
+            columns: 3,
+            rows: 5,
+            cores_per_tile: 4,
+        });
+        let controllers = Controllers::At(vec![(1, 4), (2, 0)]);
         let plan = Plan::new(60, mesh, Some(&controllers));
         assert_eq!(plan.position(CoreId::new(59)), at(2, 4));
         assert_eq!(plan.controller(CoreId::new(0)), 1);
@@ -266,22 +219,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "49 cores do not fit a mesh of 6x4x2")]
+    #[should_panic(expected = "49 cores do not fit")]
     fn too_many_cores_are_refused() {
-        Plan::new(49, "6x4x2".parse().ok(), None);
-    }
-
-    #[test]
-    fn what_is_printed_reads_back() {
-        for text in ["0.0:5.0:0.2", "6", "1.1"] {
-            let controllers: Controllers = text.parse().unwrap();
-            assert_eq!(controllers.to_string(), text);
-        }
-        for wrong in ["", "a", "1.2.3", "1.2:"] {
-            assert!(wrong.parse::<Controllers>().is_err(), "{wrong}");
-        }
-        for wrong in ["", "6x4", "0x4x2", "6x4x2x1", "6x-4x2"] {
-            assert!(wrong.parse::<Mesh>().is_err(), "{wrong}");
-        }
+        Plan::new(49, Some(SCC), None);
     }
 }

@@ -6,6 +6,7 @@ use std::ops::{Add, AddAssign};
 use std::panic::Location;
 
 use flagpost_hal::{Address, CoreId};
+use serde_json::json;
 
 use crate::config::Config;
 
@@ -251,7 +252,10 @@ impl fmt::Display for Report {
         let (case, config) = (&self.case, &self.config);
         match case.as_str() {
             "" => write!(f, "replay: '{config}'.parse::<Config>()"),
-            _ => write!(f, "replay: {}='case={case} {config}'", REPLAY),
+            _ => {
+                let line = json!({"case": case, "config": config});
+                write!(f, "replay: {REPLAY}='{line}'")
+            }
         }
     }
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, thread};
 
+use serde::Deserialize;
+
 use crate::config::{Config, Schedule};
 use crate::handle::SimCore;
 use crate::report::{REPLAY, Report};
@@ -58,7 +60,7 @@ impl<'a> Sweep<'a> {
         self
     }
 
-    /// Adds a case. The configuration's seed does not matter. Names hold no white space.
+    /// Adds a case. The configuration's seed does not matter.
     pub fn case<E: Display>(
         self,
         name: impl Into<String>,
@@ -136,20 +138,16 @@ impl<'a> Sweep<'a> {
     }
 
     fn replay(self, line: &str) -> Swept {
-        let config: Config = match line.parse() {
-            Ok(config) => config,
+        let Replay { case, config } = match serde_json::from_str(line) {
+            Ok(replay) => replay,
             Err(error) => panic!("{REPLAY}: {error}"),
-        };
-        let named = |case: &&Case<'_>| {
-            let word = format!("case={}", case.name);
-            line.split_whitespace().any(|w| w == word)
         };
         let mut swept = Swept {
             runs: 0,
             steps: 0,
             failure: None,
         };
-        if let Some(case) = self.cases.iter().find(named) {
+        if let Some(case) = self.cases.iter().find(|known| known.name == case) {
             let mut report = (case.program)(&mut Sim::new(config));
             report.case.clone_from(&case.name);
             (swept.runs, swept.steps) = (1, report.steps);
@@ -158,6 +156,13 @@ impl<'a> Sweep<'a> {
         }
         swept
     }
+}
+
+/// The last line of a report: a run of one of the cases.
+#[derive(Deserialize)]
+struct Replay {
+    case: String,
+    config: Config,
 }
 
 /// What one thread did.

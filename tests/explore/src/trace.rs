@@ -6,6 +6,7 @@
 
 use flagpost_explore::{Chip, Setting};
 use flagpost_sim::{Config, Report, Schedule};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// What tells one version of the code from another in a trace: the commit, from `cargo xtask`,
@@ -27,7 +28,7 @@ pub(crate) fn write(setting: &Setting, report: &Report) -> Value {
         "end": report.end.to_string(),
         "steps": report.steps,
         "hash": format!("{:016x}", report.hash),
-        "config": report.config.to_string(),
+        "config": report.config,
     })
 }
 
@@ -47,7 +48,8 @@ pub(crate) fn read(text: &str) -> Result<Trace, String> {
         let word = value[name].as_str();
         word.ok_or_else(|| format!("not a trace: it has no {name:?}"))
     };
-    let config: Config = word("config")?.parse()?;
+    let config =
+        Config::deserialize(&value["config"]).map_err(|error| format!("not a config: {error}"))?;
     let setting = format!("{}/{}/{}", word("case")?, config.cores, word("chip")?);
     let setting: Setting = setting.parse()?;
     check(&config, setting.chip)?;
@@ -80,24 +82,28 @@ fn check(config: &Config, chip: Chip) -> Result<(), String> {
         return Err(format!("registers=false: {chip} has registers"));
     }
     if config.network.is_some() != chip.is_network() {
-        return Err(match config.network {
-            Some(wire) => format!("network={wire}: {chip} is on no network"),
-            None => format!("no network=: {chip} is one"),
-        });
+        let (has, is) = (config.network.is_some(), chip.is_network());
+        return Err(format!("network: {has}, but of {chip} {is}"));
+    }
+    if config
+        .network
+        .is_some_and(|wire| wire.sends.min(wire.queue) == 0)
+    {
+        return Err("network: it has no room for an operation".into());
     }
     if chip.is_network() && config.buffer_size < line {
         let size = config.buffer_size;
-        return Err(format!("buffer={size}: {chip} counts events in it"));
+        return Err(format!("buffer_size={size}: {chip} counts events in it"));
     }
     let (buffer, its) = (config.buffer_size, of_chip.buffer_size);
     if chip.mapping().is_some() && buffer != its {
         return Err(format!(
-            "buffer={buffer}: {chip} has registers in it, {its} bytes in all"
+            "buffer_size={buffer}: {chip} has registers in it, {its} bytes in all"
         ));
     }
     for (name, size) in [
-        ("memory", config.memory_size),
-        ("buffer", config.buffer_size),
+        ("memory_size", config.memory_size),
+        ("buffer_size", config.buffer_size),
     ] {
         if !size.is_multiple_of(line) {
             return Err(format!(
@@ -136,6 +142,7 @@ fn check(config: &Config, chip: Chip) -> Result<(), String> {
 mod tests {
     use super::*;
     use flagpost_explore::{cases, preset_settings_of, settings_of};
+    use flagpost_sim::Wire;
 
     fn some() -> impl Iterator<Item = Setting> {
         let case = |name| cases().find(move |case| case.name == name);
@@ -151,8 +158,10 @@ mod tests {
                 seed: 7,
                 ..setting.config()
             });
-            let listed = format!("{} set_up=true choices=1*5,0*2", seeded.config);
-            let mut listed: Config = listed.parse().expect("a config");
+            let mut listed = seeded.config.clone();
+            listed.choices =
+                serde_json::from_str(r#"[[{"run":1},[],5],[{"run":0},[],2]]"#).unwrap();
+            listed.within.set_up = true;
             listed.registers = true; // as in a search
             let listed = setting.run(listed);
             for report in [seeded, listed] {
@@ -172,44 +181,39 @@ mod tests {
         let setting = some().next().expect("one at least");
         let report = setting.run(setting.config());
         let good = write(&setting, &report);
-        let line = report.config.to_string();
-        for (old, new, named) in [
-            ("line=32", "line=7", "line=7"),
-            ("line=32", "line=0", "line=0"),
-            ("line=32", "line=16", "line=16"),
-            ("cores=2", "cores=0", "cores"),
-            ("cores=2", "cores=65535", "cores"),
-            ("cores=2", "cores=-1", "cores=-1"),
-            ("cores=2", "cores=99999999999999999999", "cores"),
-            ("memory=8192", "memory=8191", "memory=8191"),
-            ("memory=8192", "memory=4294967264", "memory"),
-            ("buffer=512", "buffer=4294967264", "memory"),
-            ("buffer=512", "buffer=3", "buffer=3"),
-            ("buffer=512", "buffer=512 ring=3", "ring"),
-            ("profile=scc", "profile=weak", "profile=weak"),
-            ("profile=scc", "profile=sc", "\"sc\""),
-            ("schedule=mixed", "schedule=timed", "timed"),
-            ("schedule=mixed", "schedule=pct:999", "schedule"),
+        for (field, value, named) in [
+            ("line", json!(7), "line=7"),
+            ("line", json!(0), "line=0"),
+            ("line", json!(16), "line=16"),
+            ("cores", json!(0), "cores"),
+            ("cores", json!(65535), "cores"),
+            ("cores", json!(-1), "-1"),
+            ("memory_size", json!(8191), "memory_size=8191"),
+            ("memory_size", json!(4294967264_u32), "memory"),
+            ("buffer_size", json!(4294967264_u32), "memory"),
+            ("buffer_size", json!(3), "buffer_size=3"),
+            ("ring", json!(3), "ring"),
+            ("profile", json!("weak"), "profile=weak"),
+            ("profile", json!("sc"), "`sc`"),
+            ("schedule", json!("timed"), "timed"),
+            ("schedule", json!({"pct": {"depth": 999}}), "999"),
+            ("pct_length", json!(u64::MAX), "pct_length"),
+            ("timeline", json!(70000), "70000"),
+            ("publish", json!(0), "publish=0"),
+            ("publish", json!(64), "publish=64"),
+            ("registers", json!(false), "registers"),
+            ("network", json!(Wire::default()), "network"),
             (
-                "pct_length=0",
-                "pct_length=18446744073709551615",
-                "pct_length",
+                "mesh",
+                json!({"columns": 1, "rows": 1, "cores_per_tile": 1}),
+                "mesh",
             ),
-            ("timeline=16", "timeline=70000", "timeline"),
-            ("timeline=16", "timeline=16 publish=0", "publish=0"),
-            ("timeline=16", "timeline=16 publish=64", "publish=64"),
-            ("timeline=16", "timeline=16 registers=false", "registers"),
-            ("timeline=16", "timeline=16 network=16:64:1", "network"),
-            ("timeline=16", "timeline=16 network=0:64:1", "network"),
-            ("timeline=16", "timeline=16 mesh=1x1x1", "mesh"),
-            ("timeline=16", "timeline=16 controllers=0", "controllers"),
-            ("timeline=16", "timeline=16 choices=é", "é"),
-            ("timeline=16", "timeline=16 choices=0*99999999", "choice"),
-            ("timeline=16", "timeline", "timeline"),
+            ("controllers", json!(0), "controllers"),
+            ("choices", json!([["é", [], 1]]), "é"),
+            ("choices", json!([["elapse", [], 99999999]]), "99999999"),
         ] {
-            assert!(line.contains(old), "{line} has no {old}");
             let mut bad = good.clone();
-            bad["config"] = line.replace(old, new).into();
+            bad["config"][field] = value;
             one_line(&bad.to_string(), named);
         }
         for (field, value, named) in [
@@ -220,7 +224,7 @@ mod tests {
             ("chip", json!("et"), "line=32"),
             ("chip", json!("network"), "network"),
             ("chip", json!("arm-m7"), "profile=scc"),
-            ("chip", json!("scc-wb"), "buffer="),
+            ("chip", json!("scc-wb"), "buffer_size="),
             ("hash", json!([]), "hash"),
         ] {
             let mut bad = good.clone();
@@ -241,32 +245,65 @@ mod tests {
     /// Chips that are odd, but can be built: the run may fail, and nothing else.
     #[test]
     fn odd_chips_make_runs() {
-        for (preset, words) in [
-            ("scc", "memory=0 buffer=0"),
-            ("scc", "memory=32"),
-            ("scc", "evictions=65535 wakes=65535 leaves=65535"),
-            ("scc", "max_steps=0 quiet_turns=0"),
-            ("scc", "quiet_turns=18446744073709551615"),
-            ("scc", "schedule=pct:0"),
-            ("scc", "schedule=pct:255 pct_length=4294967295"),
-            ("scc", "choices=9"),
-            ("scc", "choices=e0:4294967295,0/4294967295"),
-            ("scc", "choices=a65535:1.255,l9:255,x99,t"),
-            ("cxl", "memory=64"),
-            ("cxl", "registers=true"),
-            ("scc-wt", "memory=0"),
-            ("scc-wb", "memory=32 caches=through"),
-            ("network", "network=1:1:0 memory=32"),
-            ("network", "choices=d0:0.0,d1:4294967295.65535"),
-            ("weak+fill", "budgets=4294967295 drains=0"),
+        let choices = |what| json!({"choices": [[what, [], 1]]});
+        for (preset, odd) in [
+            ("scc", json!({"memory_size": 0, "buffer_size": 0})),
+            ("scc", json!({"memory_size": 32})),
+            (
+                "scc",
+                json!({"evictions": 65535, "wakes": 65535, "leaves": 65535}),
+            ),
+            ("scc", json!({"max_steps": 0, "quiet_turns": 0})),
+            ("scc", json!({"quiet_turns": u64::MAX})),
+            ("scc", json!({"schedule": {"pct": {"depth": 0}}})),
+            (
+                "scc",
+                json!({"schedule": {"pct": {"depth": 255}}, "pct_length": u32::MAX}),
+            ),
+            ("scc", choices(json!({"run": 9}))),
+            (
+                "scc",
+                choices(json!({"evict": {"core": 0, "line": u32::MAX}})),
+            ),
+            ("scc", json!({"choices": [[{"run": 0}, [u32::MAX], 1]]})),
+            (
+                "scc",
+                choices(json!({"arrive": {"core": 65535, "line": 1, "byte": 255}})),
+            ),
+            ("scc", choices(json!({"leave": {"core": 9, "word": 255}}))),
+            ("scc", choices(json!({"expire": 99}))),
+            ("scc", choices(json!("elapse"))),
+            ("cxl", json!({"memory_size": 64})),
+            ("cxl", json!({"registers": true})),
+            ("scc-wt", json!({"memory_size": 0})),
+            (
+                "scc-wb",
+                json!({"memory_size": 32, "caching": {"stores": "through"}}),
+            ),
+            (
+                "network",
+                json!({"network": Wire { sends: 1, queue: 1, deliveries: 0, ordered: false }}),
+            ),
+            (
+                "network",
+                choices(json!({"deliver": {"core": 1, "serial": u32::MAX, "part": 65535}})),
+            ),
+            (
+                "weak+fill",
+                json!({"budgets_expire": u32::MAX, "drains": 0}),
+            ),
         ] {
             let setting = some().find(|setting| setting.chip.to_string() == preset);
             let setting = setting.expect("a chip");
-            let config = format!("{} max_steps=100000 {words}", setting.config());
+            let mut config = json!(setting.config());
+            config["max_steps"] = json!(100_000);
+            for (field, value) in odd.as_object().expect("fields") {
+                config[field] = value.clone();
+            }
             let trace = json!({
                 "case": setting.case.name, "chip": preset, "hash": "", "config": config,
             });
-            let trace = read(&trace.to_string()).unwrap_or_else(|error| panic!("{words}: {error}"));
+            let trace = read(&trace.to_string()).unwrap_or_else(|error| panic!("{odd}: {error}"));
             trace.setting.run(trace.config);
         }
     }

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use flagpost_sim::Config;
+use serde_json::json;
 
 /// Settings that were run, and how often.
 fn explored(line: &str) -> Vec<(String, u64)> {
@@ -42,9 +43,9 @@ fn a_line_is_one_run_of_the_setting_that_it_names() {
         ..Config::default()
     };
     let setting = "world.restart/1/scc";
-    let named = explored(&format!("case={setting} {config}"));
+    let named = explored(&json!({"case": setting, "config": config}).to_string());
     assert_eq!(named, [(format!("\"{setting}\""), 1)]);
-    let other = explored(&format!("case=pscw.ring/3/scc {config}"));
+    let other = explored(&json!({"case": "pscw.ring/3/scc", "config": config}).to_string());
     assert_eq!(other, [(format!("\"{setting}\""), 0)]);
 }
 
@@ -55,9 +56,9 @@ fn a_trace_of_other_code_says_so() {
         cores: 1,
         ..Config::default()
     };
-    let trace = serde_json::json!({
+    let trace = json!({
         "case": "world.restart", "cores": 1, "chip": "scc", "hash": "0", "code": "0123abc\n",
-        "config": config.to_string(),
+        "config": config,
     });
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("other.json");
     std::fs::write(&file, trace.to_string()).expect("written");

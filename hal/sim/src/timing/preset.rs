@@ -22,13 +22,14 @@
 //! docs/hardware.md A5). Contention in the mesh was looked for on the chip and not seen
 //! (docs/hardware.md A5), so only `scc-mesh` has it: for programs that might be more crowded.
 
-use std::fmt;
-use std::str::FromStr;
+use serde::{Deserialize, Serialize};
 
 use super::{Costs, Trip};
+use crate::named::named;
 
 /// A set of latencies, by name.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Latencies {
     /// The SCC by its specification's formulas: 533 MHz cores, 800 MHz mesh and memory, no bypass
     /// to the own message buffer.
@@ -44,6 +45,8 @@ pub enum Latencies {
     /// Hosts that share a CXL pool: 300 ns.
     Cxl,
 }
+
+named!(Latencies);
 
 impl Latencies {
     /// All of them.
@@ -73,38 +76,6 @@ impl Latencies {
     /// Whether no figure of the set is published.
     pub const fn assumed(self) -> bool {
         matches!(self, Self::Et | Self::TensixBh)
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::SccEas => "scc-eas",
-            Self::SccMesh => "scc-mesh",
-            Self::SccBarrelfish => "scc-barrelfish",
-            Self::Et => "et",
-            Self::TensixBh => "tensix-bh",
-            Self::Cxl => "cxl",
-        }
-    }
-}
-
-impl fmt::Display for Latencies {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Latencies {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|set| set.name() == text);
-        found.ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.map(Self::name).to_vec();
-            format!(
-                "no latencies are called {text:?}; there are {}",
-                names.join(", ")
-            )
-        })
     }
 }
 
@@ -366,14 +337,5 @@ mod tests {
         near(costs.line, 8, 2, &[(0, 122), (2, 134), (5, 146), (7, 158)]);
         near(costs.own_buffer_word, 0, 0, &[(0, 20)]);
         near(costs.own_buffer_line, 8, 0, &[(0, 39)]);
-    }
-
-    #[test]
-    fn names_read_back() {
-        for set in Latencies::ALL {
-            assert_eq!(set.to_string().parse(), Ok(set));
-        }
-        let error = "scc".parse::<Latencies>().unwrap_err();
-        assert!(error.contains("scc-barrelfish"));
     }
 }

@@ -7,20 +7,49 @@ use flagpost_sim::{
     Bounds, Caching, Config, End, Explored, Method, Profile, Sim, SimCore, Stores, sweep,
 };
 
+const PLAIN: Caching = Caching {
+    invalidate_saves: false,
+    write_back_drops: false,
+    invalidate_all: false,
+    write_back_all: false,
+    stores: Stores::Allocate,
+    half: false,
+};
+
+const SAVES: Caching = Caching {
+    invalidate_saves: true,
+    ..PLAIN
+};
+
+const DROPS: Caching = Caching {
+    write_back_drops: true,
+    ..PLAIN
+};
+
+const INVALIDATES_ALL: Caching = Caching {
+    invalidate_all: true,
+    ..PLAIN
+};
+
+const WRITES_BACK_ALL: Caching = Caching {
+    write_back_all: true,
+    ..PLAIN
+};
+
 /// One core, no evictions: what a program of its own shows is the knob's doing.
-fn alone(caches: &str) -> Config {
+fn alone(caching: Caching) -> Config {
     Config {
         cores: 1,
         evictions: 0,
-        caching: caches.parse().unwrap(),
+        caching,
         ..blind(Profile::Scc)
     }
 }
 
 /// What a program on one core returns.
-fn ask<T: Copy + Default>(caches: &str, program: impl Fn(&SimCore) -> T) -> T {
+fn ask<T: Copy + Default>(caching: Caching, program: impl Fn(&SimCore) -> T) -> T {
     let answer = std::cell::Cell::new(T::default());
-    let report = run(alone(caches), |core| {
+    let report = run(alone(caching), |core| {
         answer.set(program(&core));
         Ok(())
     });
@@ -50,7 +79,7 @@ fn saves_keeps_what_is_dirty() {
         core.invalidate(&line(data));
         core.load_u8(data)
     };
-    assert_eq!((ask("plain", program), ask("saves", program)), (0, 7));
+    assert_eq!((ask(PLAIN, program), ask(SAVES, program)), (0, 7));
 }
 
 #[test]
@@ -67,7 +96,7 @@ fn drops_forgets_what_was_written_back() {
             core.store_u8(data, 7); // as a peer might
             cached(core, data)
         };
-        assert_eq!((ask("plain", program), ask("drops", program)), (0, 7));
+        assert_eq!((ask(PLAIN, program), ask(DROPS, program)), (0, 7));
     }
 }
 
@@ -80,7 +109,7 @@ fn invalidates_all_drops_other_lines_and_saves_them() {
         core.invalidate(&line(data));
         cached(core, other)
     };
-    assert_eq!((ask("plain", stale), ask("invalidates-all", stale)), (0, 7));
+    assert_eq!((ask(PLAIN, stale), ask(INVALIDATES_ALL, stale)), (0, 7));
     // S6, whether lines that are named are saved or lost.
     let dirty = |core: &SimCore| {
         let (data, other) = (zeros(core, 64), zeros(core, 128));
@@ -89,9 +118,13 @@ fn invalidates_all_drops_other_lines_and_saves_them() {
         core.invalidate(&line(data));
         [core.load_u8(data), core.load_u8(other)]
     };
-    assert_eq!(ask("plain", dirty), [0, 0]);
-    assert_eq!(ask("invalidates-all", dirty), [0, 7]);
-    assert_eq!(ask("saves+invalidates-all", dirty), [5, 7]);
+    assert_eq!(ask(PLAIN, dirty), [0, 0]);
+    assert_eq!(ask(INVALIDATES_ALL, dirty), [0, 7]);
+    let both = Caching {
+        invalidate_saves: true,
+        ..INVALIDATES_ALL
+    };
+    assert_eq!(ask(both, dirty), [5, 7]);
 }
 
 #[test]
@@ -103,7 +136,7 @@ fn writes_back_all_cleans_other_lines() {
         core.drain();
         core.load_u8(other)
     };
-    let [plain, all] = ["plain", "writes-back-all"].map(|caches| ask(caches, program));
+    let [plain, all] = [PLAIN, WRITES_BACK_ALL].map(|caching| ask(caching, program));
     assert_eq!((plain, all), (0, 7));
 }
 
@@ -124,11 +157,14 @@ fn stores_pass_the_cache() {
     };
     // On a miss and on a hit: whether it is in memory, and whether a copy is in the cache
     // afterwards.
-    let found = |caches| (ask(caches, program(false)), ask(caches, program(true)));
-    assert_eq!(found("plain"), ((false, true), (false, true)));
-    assert_eq!(found("around"), ((true, true), (false, true)));
-    assert_eq!(found("through"), ((true, true), (true, true)));
-    assert_eq!(found("uncached"), ((true, false), (true, false)));
+    let found = |stores| {
+        let caching = Caching { stores, ..PLAIN };
+        (ask(caching, program(false)), ask(caching, program(true)))
+    };
+    assert_eq!(found(Stores::Allocate), ((false, true), (false, true)));
+    assert_eq!(found(Stores::Around), ((true, true), (false, true)));
+    assert_eq!(found(Stores::Through), ((true, true), (true, true)));
+    assert_eq!(found(Stores::Uncached), ((true, false), (true, false)));
 }
 
 /// Core 0 sends a record of 16 bytes, its flag inside, in one bulk store.
@@ -270,7 +306,7 @@ fn who_keeps_the_contract_sees_no_difference() {
                 publish: 8,
                 ..watched(profile)
             };
-            let name = format!("{profile}/{caching}");
+            let name = format!("{profile}/{caching:?}");
             runs = runs.case(name, config, |core| turns::<3>(&core, 0));
         }
     }
@@ -306,7 +342,7 @@ fn searches_agree_about_every_cache() {
         for profile in [Profile::SccFill, Profile::WeakFill] {
             for lapse in 0..=3 {
                 let states = explore(caching, profile, Method::States, lapse);
-                let what = format!("{caching} {lapse}: {states}");
+                let what = format!("{caching:?} {lapse}: {states}");
                 assert!(states.complete, "{what}");
                 match (lapse, caching.stores) {
                     (0, _) => states.assert_done(),

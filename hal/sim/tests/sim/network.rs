@@ -325,7 +325,7 @@ fn an_ordered_network_keeps_the_order_of_puts() {
             let Event::Immediate { immediate, .. } = event(&nic) else {
                 return Err("not an immediate");
             };
-            if immediate != number.into() {
+            if immediate != u32::from(number) {
                 return Err("out of order");
             }
             for earlier in 1..=number {

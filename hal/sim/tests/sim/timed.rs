@@ -6,7 +6,9 @@ use flagpost_hal::{
     Address, CachedMemory, Clock, Coherence, CoreId, Lines, Region, Relax, TestAndSet, Topology,
     UncachedMemory, Watch,
 };
-use flagpost_sim::{Config, End, Latencies, Profile, Report, Schedule, Sim, SimCore};
+use flagpost_sim::{
+    Config, Controllers, End, Latencies, Mesh, Profile, Report, Schedule, Sim, SimCore,
+};
 
 /// Core cycles at 533 MHz as picoseconds, rounded.
 fn picoseconds(cycles: u64) -> u64 {
@@ -18,10 +20,18 @@ fn cycles(picoseconds: u64) -> u64 {
     (picoseconds * 533 + 500_000) / 1_000_000
 }
 
+fn mesh(columns: u16, rows: u16, cores_per_tile: u16) -> Option<Mesh> {
+    Some(Mesh {
+        columns,
+        rows,
+        cores_per_tile,
+    })
+}
+
 fn scc(cores: u16) -> Config {
     Config {
         cores,
-        mesh: "6x4x2".parse().ok(),
+        mesh: mesh(6, 4, 2),
         schedule: Schedule::Timed,
         ..Config::default()
     }
@@ -430,10 +440,10 @@ fn sizes_from_two_to_a_thousand_cores() {
 
 #[test]
 fn a_mesh_of_another_shape_has_other_distances() {
-    let far = |mesh: &str, controllers: &str| {
+    let far = |mesh: Option<Mesh>, controller| {
         let config = Config {
-            mesh: mesh.parse().ok(),
-            controllers: controllers.parse().ok(),
+            mesh,
+            controllers: Some(Controllers::At(vec![controller])),
             ..scc(8)
         };
         run(config, |core| {
@@ -446,15 +456,15 @@ fn a_mesh_of_another_shape_has_other_distances() {
     };
     // Message buffer: 45 cycles and 5.33 per router; memory: 40, 46 memory cycles, and the same.
     assert_eq!(
-        far("8x1x1", "0.0"),
+        far(mesh(8, 1, 1), (0, 0)),
         cycles(84_428 + 80_000 + 75_047 + 57_500 + 80_000)
     );
     assert_eq!(
-        far("4x2x1", "3.1"),
+        far(mesh(4, 2, 1), (3, 1)),
         cycles(84_428 + 50_000 + 75_047 + 57_500 + 10_000)
     );
     assert_eq!(
-        far("1x1x8", "0.0"),
+        far(mesh(1, 1, 8), (0, 0)),
         cycles(84_428 + 10_000 + 75_047 + 57_500 + 10_000)
     );
 }

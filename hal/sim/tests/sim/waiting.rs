@@ -30,7 +30,7 @@ fn a_deadlock_names_cores_and_words_and_what_they_did() {
     assert!(text.contains("core 1 waits for memory[1]+0x8 (seen 0x5, now 0x5), at "));
     assert!(text.contains("store          memory[1]+0x8     0x00000005"));
     assert!(text.contains("waiting.rs:"));
-    assert!(text.contains("seed=0"));
+    assert!(text.contains(r#""seed":0"#));
 }
 
 /// Waits for a word with a budget of a millisecond.
