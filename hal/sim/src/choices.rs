@@ -30,19 +30,6 @@ pub(crate) enum Transition {
 }
 
 impl Transition {
-    /// The core that takes a step, or whose hardware acts; any, if all do.
-    pub(crate) const fn core(self) -> u16 {
-        match self {
-            Self::Elapse => 0,
-            Self::Run(core) | Self::Refuse(core) | Self::Expire(core) => core,
-            Self::Evict { core, .. }
-            | Self::Fill { core, .. }
-            | Self::Arrive { core, .. }
-            | Self::Leave { core, .. }
-            | Self::Deliver { core, .. } => core,
-        }
-    }
-
     /// Whether it happens some time, if nothing else can: an eviction may never do.
     pub(crate) const fn guaranteed(self) -> bool {
         matches!(

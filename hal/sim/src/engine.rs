@@ -64,8 +64,6 @@ struct Running<'p> {
     state: State,
     /// All that it was told; only with a pilot.
     heard: Digest,
-    /// Lines it loaded from since its last relax; only with a pilot.
-    loaded: Vec<u32>,
     /// The step since which it has only polled in vain.
     vain: Option<u64>,
 }
@@ -76,7 +74,6 @@ impl<'p> Running<'p> {
             strand,
             state: State::Ready,
             heard: Digest::new(0),
-            loaded: Vec::new(),
             vain: None,
         }
     }
@@ -384,19 +381,13 @@ impl<'s, 'p> Run<'s, 'p> {
                 bytes: running.strand.desk().bytes.get(),
             });
         }
-        let Op { access, at, .. } = running.next();
-        match access {
+        match running.next().access {
             // What these reply depends on nothing.
             Access::Relax | Access::Mark(_) => return,
-            Access::Load { .. } => running.loaded.push(self.machine.shape.split(at).0),
-            Access::Read { .. } | Access::Message(Message::Load { .. }) => {
+            Access::Read { .. }
+            | Access::Message(Message::Load { .. })
+            | Access::Network(Request::Poll | Request::Read { .. }) => {
                 running.heard.bytes(&running.strand.desk().bytes.get());
-            }
-            Access::Network(request @ (Request::Poll | Request::Read { .. })) => {
-                running.heard.bytes(&running.strand.desk().bytes.get());
-                if matches!(request, Request::Poll) {
-                    running.loaded.push(self.machine.events_line(index as u16));
-                }
             }
             _ => {}
         }

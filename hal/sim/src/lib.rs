@@ -100,7 +100,6 @@ mod config;
 mod digest;
 mod engine;
 mod explore;
-mod footprint;
 mod handle;
 mod machine;
 mod mask;

@@ -6,13 +6,13 @@
 //! # What is claimed of a hazard ([`Hazard`](bench::Hazard))
 //! On each chip, and for all numbers of evictions up to its own bound:
 //! 1. With the remedy no schedule fails, and no oracle objects.
-//! 2. Without it and without oracles, exactly its consequences show where they are said to show: old
-//!    data, lost puts. Elsewhere (no eviction, no prefetch, no weak memory) leaving the remedy out is
-//!    equivalent: no schedule fails.
+//! 2. Without it and without oracles, exactly its consequences show where they are said to show:
+//!    old data, lost puts. Elsewhere (no eviction, no prefetch, no weak memory) leaving the remedy
+//!    out is equivalent: no schedule fails.
 //! 3. Without it and with oracles, its oracle sees it, exactly where it is said to; where the
 //!    consequence takes an eviction, the oracle needs none.
-//! 4. Explicit states and sleep sets find the same verdicts and the same outcomes, where the latter
-//!    end.
+//! 4. A search that remembers states finds the same verdicts and the same outcomes as one that runs
+//!    each schedule, where these are few.
 //!
 //! `cargo test -p flagpost-tests --test host hazards:: -- --nocapture` prints the table.
 #![allow(unreachable_pub, reason = "a test's modules have no outside")]

@@ -26,7 +26,6 @@ use super::{JUMP, Run, State};
 use crate::chance::{Chance, List, Pick};
 use crate::choices::{Bounds, Transition};
 use crate::digest::Digest;
-use crate::footprint::Footprint;
 use crate::op::{Access, Op};
 use crate::report::End;
 
@@ -57,11 +56,6 @@ impl Choosing<'_, '_, '_> {
     /// The digest of the state.
     pub(crate) fn digest(&mut self) -> u128 {
         self.run.digest(self.left)
-    }
-
-    /// What a transition touches, if it happens here.
-    pub(crate) fn footprint(&self, transition: Transition) -> Footprint {
-        self.run.footprint(transition)
     }
 }
 
@@ -149,7 +143,6 @@ impl Run<'_, '_> {
         self.machine.count(core).relaxes += 1;
         self.record(core, op, 0, crate::trace::Note::None);
         self.machine.waits.forget(core);
-        self.cores[usize::from(core)].loaded.clear();
         self.advance(core, 0);
     }
 
@@ -328,31 +321,5 @@ impl Run<'_, '_> {
         }
         self.machine.digest(&mut digest, bounds.fills > 0);
         digest.value()
-    }
-
-    /// What `transition` touches, if it happens now.
-    fn footprint(&self, transition: Transition) -> Footprint {
-        let core = transition.core();
-        let running = &self.cores[usize::from(core)];
-        let mut print = Footprint::new(transition);
-        match transition {
-            Transition::Run(_) | Transition::Refuse(_) => {
-                self.machine.touched(core, &running.next(), &mut print);
-                // A relax that follows looks at what was polled.
-                print.read(&running.loaded);
-            }
-            Transition::Expire(_) => print.read(&running.loaded),
-            Transition::Elapse => print.everything(),
-            Transition::Evict { line, .. }
-            | Transition::Fill { line, .. }
-            | Transition::Arrive { line, .. } => print.write(line),
-            Transition::Deliver { core, serial, part } => {
-                let (loads, stores) = self.machine.delivery_touches(core, serial, part);
-                print.read(&loads);
-                stores.into_iter().for_each(|line| print.write(line));
-            }
-            Transition::Leave { .. } => print.write(self.machine.combining_line(core)),
-        }
-        print
     }
 }

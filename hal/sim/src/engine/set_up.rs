@@ -22,7 +22,7 @@ pub(crate) struct SetUp {
     chip: Kept,
     trace: Trace,
     /// What each core's run has noted.
-    cores: Vec<(Digest, Vec<u32>, Option<u64>)>,
+    cores: Vec<(Digest, Option<u64>)>,
     steps: u64,
     quiet: u64,
 }
@@ -48,7 +48,7 @@ impl Run<'_, '_> {
         let told = self.told.take();
         let all_there = (0..self.config.cores).all(|core| self.at_go(core));
         if all_there && self.machine.hazard.is_none() {
-            let noted = |core: &Running<'_>| (core.heard, core.loaded.clone(), core.vain);
+            let noted = |core: &Running<'_>| (core.heard, core.vain);
             *made = told.map(|told| SetUp {
                 told,
                 chip: self.machine.keep(),
@@ -110,9 +110,8 @@ impl Run<'_, '_> {
         }
         self.machine.restore(&made.chip);
         self.trace.clone_from(&made.trace);
-        for (running, (heard, loaded, vain)) in self.cores.iter_mut().zip(&made.cores) {
+        for (running, (heard, vain)) in self.cores.iter_mut().zip(&made.cores) {
             running.heard = *heard;
-            running.loaded.clone_from(loaded);
             running.vain = *vain;
         }
         (self.steps, self.quiet) = (made.steps, made.quiet);

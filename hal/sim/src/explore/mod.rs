@@ -6,10 +6,8 @@
 //!   all replies it ever got: programs are deterministic, so equal replies mean equal stacks. The
 //!   graph has no cycles (every step adds a reply or spends a bound), so the number of paths
 //!   through it, that is of schedules without any reduction, is known exactly at the end.
-//! * *Sleep sets* (the second opinion): no memory of states; instead, of two orders of commuting
-//!   transitions only one is tried (Godefroid, LNCS 1032, 1996). Depends on what
-//!   [`footprint`](crate::footprint) says commutes, and on nothing else that the first search
-//!   depends on. A test compares the two for ever.
+//! * *Unreduced* (the second opinion): no memory of states, so one run for each schedule. It depends
+//!   on nothing that the first search depends on: tests compare the two wherever it ends.
 //!
 //! Coroutines cannot be copied, so a search goes back by running again from the start; behind the
 //! set-up with a copy of the chip (`engine/set_up.rs`).
@@ -36,9 +34,7 @@ use crate::report::Report;
 pub enum Method {
     /// Remembers states.
     States,
-    /// Remembers what commutes.
-    SleepSets,
-    /// Remembers nothing: one run for each schedule. To check the others against.
+    /// Remembers nothing: one run for each schedule. To check the other against.
     Unreduced,
 }
 

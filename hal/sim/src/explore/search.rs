@@ -1,7 +1,6 @@
 //! The search itself: one path of choices, extended and taken back.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use super::count::Count;
 use super::{Explored, Method};
@@ -9,7 +8,6 @@ use crate::chance::Pick;
 use crate::choices::{Bounds, Choice, Choices, Transition};
 use crate::config::Config;
 use crate::engine::piloted::{Choosing, Pilot};
-use crate::footprint::Footprint;
 use crate::report::{End, Report};
 
 /// A choice on the present path, and what is known of it.
@@ -18,9 +16,6 @@ enum Node {
     State {
         digest: u128,
         options: Vec<Transition>,
-        /// With sleep sets: what each option touches, and those that need not be tried here.
-        prints: Vec<Footprint>,
-        asleep: Vec<(Transition, Footprint)>,
         chosen: usize,
         count: Count,
     },
@@ -181,21 +176,11 @@ impl Search {
                 Some(Node::State {
                     digest,
                     options,
-                    prints,
-                    asleep,
                     chosen,
                     count,
                 }) => {
                     *count += below;
-                    if let Some(print) = prints.get(*chosen) {
-                        asleep.push((options[*chosen], print.clone()));
-                    }
                     *chosen += 1;
-                    let sleeps =
-                        |option: &Transition| asleep.iter().any(|(what, _)| what == option);
-                    while options.get(*chosen).is_some_and(sleeps) {
-                        *chosen += 1;
-                    }
                     if *chosen < options.len() {
                         return true;
                     }
@@ -228,25 +213,6 @@ impl Search {
         self.depth += 1;
         Some((what, picks))
     }
-
-    /// What need not be tried in a state that is new on this path: what slept in the last one and
-    /// commutes with what happened there.
-    fn inherited(&self) -> Vec<(Transition, Footprint)> {
-        let states = self.path.iter().rev().find_map(|node| match node {
-            Node::State {
-                prints,
-                asleep,
-                chosen,
-                ..
-            } => Some((prints.get(*chosen)?, asleep)),
-            Node::Pick { .. } => None,
-        });
-        let Some((happened, asleep)) = states else {
-            return Vec::new();
-        };
-        let keeps = |sleeper: &&(Transition, Footprint)| sleeper.1.commutes(happened);
-        asleep.iter().filter(keeps).cloned().collect()
-    }
 }
 
 impl Pilot for Search {
@@ -255,57 +221,24 @@ impl Pilot for Search {
     }
 
     fn choose(&mut self, state: &mut Choosing<'_, '_, '_>) -> Option<(Transition, Vec<u32>)> {
-        let options = std::mem::take(&mut state.options);
-        let node = match self.method {
-            Method::States => {
-                let digest = state.digest();
-                if let Entry::Occupied(known) = self.known.entry(digest) {
-                    self.behind = Some(*known.get());
-                    return None;
-                }
-                if self.known.len() as u64 >= self.max_states {
-                    self.full = true;
-                    return None;
-                }
-                Node::State {
-                    digest,
-                    options: options.clone(),
-                    prints: Vec::new(),
-                    asleep: Vec::new(),
-                    chosen: 0,
-                    count: Count::default(),
-                }
+        let mut digest = 0;
+        if self.method == Method::States {
+            digest = state.digest();
+            if let Some(known) = self.known.get(&digest) {
+                self.behind = Some(*known);
+                return None;
             }
-            Method::Unreduced => Node::State {
-                digest: 0,
-                options: options.clone(),
-                prints: Vec::new(),
-                asleep: Vec::new(),
-                chosen: 0,
-                count: Count::default(),
-            },
-            Method::SleepSets => {
-                let asleep = self.inherited();
-                let awake = |option: &Transition| asleep.iter().all(|(what, _)| what != option);
-                let Some(chosen) = options.iter().position(awake) else {
-                    self.behind = Some(Count::default());
-                    return None;
-                };
-                Node::State {
-                    digest: 0,
-                    prints: options
-                        .iter()
-                        .map(|&option| state.footprint(option))
-                        .collect(),
-                    options: options.clone(),
-                    asleep,
-                    chosen,
-                    count: Count::default(),
-                }
+            if self.known.len() as u64 >= self.max_states {
+                self.full = true;
+                return None;
             }
-        };
-        state.options = options;
-        self.path.push(node);
+        }
+        self.path.push(Node::State {
+            digest,
+            options: state.options.clone(),
+            chosen: 0,
+            count: Count::default(),
+        });
         self.follow()
     }
 

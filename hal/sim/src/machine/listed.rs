@@ -2,20 +2,14 @@
 
 use super::{Machine, own_account};
 use crate::choices::{Bounds, Transition};
-use crate::footprint::Footprint;
-use crate::mask::{self, bits};
-use crate::op::{Access, Op, Request};
+use crate::mask;
+use crate::op::{Access, Request};
 use crate::trace::{Trace, Verb};
 
 impl Machine {
     /// Whether the register is held.
     pub(crate) fn held(&self, of: u16) -> bool {
         self.registers[usize::from(of)]
-    }
-
-    /// The line whose bytes the combining buffer holds.
-    pub(crate) fn combining_line(&self, core: u16) -> u32 {
-        self.cores[usize::from(core)].combining.line
     }
 
     /// All loads see all that has arrived: the state after a set-up.
@@ -120,53 +114,6 @@ impl Machine {
             | Transition::Refuse(_)
             | Transition::Expire(_)
             | Transition::Elapse => {}
-        }
-    }
-
-    /// What `core`'s `op` touches.
-    pub(crate) fn touched(&self, core: u16, op: &Op, print: &mut Footprint) {
-        let (line, byte) = self.shape.split(op.at);
-        match op.access {
-            Access::Load { .. } | Access::Read { .. } | Access::Early { .. } => print.read(&[line]),
-            Access::Store { .. } | Access::Write { .. } | Access::Atomic(_) => print.write(line),
-            Access::Combine { .. } | Access::Empty | Access::Drain => {
-                let own = &self.cores[usize::from(core)];
-                if bits(own.combining.mask).next().is_some() {
-                    print.write(own.combining.line);
-                }
-                own.stores
-                    .iter()
-                    .for_each(|parcel| print.write(parcel.line));
-            }
-            Access::WriteBack { len } | Access::Invalidate { len } => {
-                let last = self.shape.split(op.at + (len - 1)).0;
-                (line..=last)
-                    .filter(|&line| self.caches.find(core, line).is_some())
-                    .for_each(|line| print.write(line));
-                if self.caching.write_back_all || self.caching.invalidate_all {
-                    self.all_lines(core).for_each(|line| print.write(line));
-                }
-            }
-            Access::Message(ref message) => {
-                self.message_touches(core, line, byte, message, print);
-            }
-            Access::Network(request) => match request {
-                Request::Read { .. } => print.read(&[line]),
-                Request::Write { .. } => print.write(line),
-                Request::Poll => print.write(self.events_line(core)),
-                Request::Stage { .. } | Request::Post(_) => {}
-                Request::Open | Request::DropOut => print.everything(),
-            },
-            Access::TestAndSet(of) | Access::Clear(of) => print.register(of),
-            Access::Ring(of) => print.bell(of),
-            Access::WaitForRing => print.bell(core),
-            // Whatever has arrived, anywhere.
-            Access::Acquire => print.everything(),
-            Access::Cycles
-            | Access::Spend(_)
-            | Access::Watch { .. }
-            | Access::Relax
-            | Access::Mark(_) => {}
         }
     }
 }

@@ -18,8 +18,7 @@ use std::cell::Cell;
 use super::memory::Parcel;
 use super::traffic::Traffic;
 use super::{Machine, Outcome};
-use crate::footprint::Footprint;
-use crate::mask::{bits, span};
+use crate::mask::bits;
 use crate::op::{Bytes, Message};
 use crate::report::Oracle;
 use crate::trace::Note;
@@ -117,32 +116,6 @@ impl Machine {
                 self.pushed_out(core, |buffered| buffered != line)
             }
             _ => Traffic::None,
-        }
-    }
-
-    /// What it touches: see [`Footprint`].
-    pub(super) fn message_touches(
-        &self,
-        core: u16,
-        line: u32,
-        byte: usize,
-        message: &Message,
-        print: &mut Footprint,
-    ) {
-        match *message {
-            Message::Load { .. } => print.read(&[line]),
-            Message::Store { len, .. } => {
-                debug_assert!(span(byte, len.into()) != 0, "an empty store takes no step");
-                print.write(line);
-                let combining = &self.cores[usize::from(core)].combining;
-                if combining.mask != 0 {
-                    print.write(combining.line);
-                }
-            }
-            Message::Invalidate => {
-                let own = self.caches.all().iter().filter(|line| line.core == core);
-                own.for_each(|cached| print.write(cached.line));
-            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Exhaustive search: three searches that must agree, on small programs right and wrong.
+//! Exhaustive search: two searches that must agree, on small programs right and wrong.
 
 use std::cell::Cell;
 
@@ -183,14 +183,13 @@ fn bounds() -> impl Iterator<Item = Bounds> {
     [bounds(0, 0, 0, 0), bounds(1, 1, 0, 1), bounds(2, 0, 1, 0)].into_iter()
 }
 
-/// How often the other searches end, at least, of 144 times, so that there is something to compare.
+/// How often the other search ends, at least, of 144 times, so that there is something to compare.
 const UNREDUCED: usize = 120;
-const SLEEPING: usize = 125;
 
 /// docs/verification.md: reductions are wrong in ways that only a comparison shows.
 #[test]
-fn three_searches_agree() {
-    let mut compared = [0, 0];
+fn two_searches_agree() {
+    let mut compared = 0;
     for (name, cores, program, right) in CASES {
         let mut failing = 0;
         for profile in Profile::ALL {
@@ -204,38 +203,23 @@ fn three_searches_agree() {
                     ..bounds.clone()
                 };
                 let all = explore(cores, profile, &limited, Method::Unreduced, program);
-                if all.complete {
-                    compared[0] += 1;
-                    assert_eq!(states.schedules, all.runs.into(), "{what}");
-                    assert_eq!(states.verdicts, all.verdicts, "{what}");
-                    assert_eq!(states.outcomes, all.outcomes, "{what}");
-                }
-                let sleeping = explore(cores, profile, &limited, Method::SleepSets, program);
-                if !sleeping.complete {
-                    continue;
-                }
-                compared[1] += 1;
-                assert!(!all.complete || sleeping.runs <= all.runs, "{what}");
-                assert_eq!(states.verdicts, sleeping.verdicts, "{what}");
-                assert_eq!(states.outcomes, sleeping.outcomes, "{what}");
                 if right {
                     states.assert_done();
                 }
                 failing += usize::from(states.failure.is_some());
-                println!(
-                    "{what}; unreduced {} ({}), sleep sets {}",
-                    all.runs, all.complete, sleeping.runs
-                );
+                if !all.complete {
+                    continue;
+                }
+                compared += 1;
+                assert_eq!(states.schedules, all.runs.into(), "{what}");
+                assert_eq!(states.verdicts, all.verdicts, "{what}");
+                assert_eq!(states.outcomes, all.outcomes, "{what}");
+                println!("{what}");
             }
         }
         assert_eq!(failing == 0, right, "{name}");
     }
-    println!("compared {compared:?}");
-    let [unreduced, sleeping] = compared;
-    assert!(
-        unreduced >= UNREDUCED && sleeping >= SLEEPING,
-        "{compared:?}"
-    );
+    assert!(compared >= UNREDUCED, "compared {compared}");
 }
 
 /// Takes the registers of cores 0 and 1: both cores the same one first, or each its own.
@@ -349,7 +333,7 @@ fn time_passes_for_those_who_are_stuck() {
         let program = |core: SimCore| program(&core);
         Sim::new(config).explore(&Bounds::default(), method, true, program)
     };
-    for method in [Method::States, Method::SleepSets] {
+    for method in [Method::States, Method::Unreduced] {
         search(patient, 1, method).assert_done();
         let ends = |budgets_expire| {
             let report = search(alone, budgets_expire, method).failure;

@@ -154,7 +154,7 @@ fn adds(core: SimCore) -> Result<(), &'static str> {
 }
 
 #[test]
-fn all_searches_agree() {
+fn both_searches_agree() {
     let one_way = |core: SimCore| told(core, false);
     for program in [
         &adds as &dyn Fn(SimCore) -> Result<(), &'static str>,
@@ -163,10 +163,9 @@ fn all_searches_agree() {
         let search = |method| explore(config(2, Wire::default()), method, program);
         let states = search(Method::States);
         assert!(states.complete);
-        for other in [search(Method::SleepSets), search(Method::Unreduced)] {
-            assert_eq!(other.verdicts, states.verdicts);
-            assert_eq!(other.outcomes, states.outcomes);
-        }
+        let all = search(Method::Unreduced);
+        assert_eq!(all.verdicts, states.verdicts);
+        assert_eq!(all.outcomes, states.outcomes);
         assert!(states.outcomes.len() > 1);
     }
 }

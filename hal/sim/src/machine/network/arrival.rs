@@ -25,35 +25,6 @@ impl Machine {
         }
     }
 
-    /// The lines that part `part` of an operation touches when it arrives: those it loads, and
-    /// those it stores.
-    pub(crate) fn delivery_touches(
-        &self,
-        core: u16,
-        serial: u32,
-        part: u16,
-    ) -> (Vec<u32>, Vec<u32>) {
-        let (mut loads, mut stores) = (Vec::new(), vec![self.events_line(core)]);
-        let found = self.network.as_ref().and_then(|network| {
-            let mut flights = network.ends[usize::from(core)].flights.iter();
-            flights.find(|flight| flight.serial == serial)
-        });
-        if let Some(flight) = found {
-            let mut parts = flight.parts.iter();
-            match parts.find(|other| other.number == part) {
-                None => stores.push(self.events_line(flight.to)),
-                Some(Part { at, does, .. }) => {
-                    let line = self.shape.split(*at).0;
-                    match does {
-                        Does::Load { .. } | Does::Answer(_) => loads.push(line),
-                        Does::Store(_) | Does::Change(_) => stores.push(line),
-                    }
-                }
-            }
-        }
-        (loads, stores)
-    }
-
     /// Some part of some operation arrives, if any can.
     pub(in crate::machine) fn deliver_some(&mut self, step: u64, trace: &mut Trace) -> bool {
         let Some(network) = self.network.as_ref().filter(|network| network.busy()) else {

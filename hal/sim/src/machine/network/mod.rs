@@ -41,11 +41,6 @@ fn counter(shape: &Shape, core: u16) -> u32 {
 }
 
 impl Machine {
-    /// The line of the word that counts a core's events.
-    pub(crate) fn events_line(&self, core: u16) -> u32 {
-        self.shape.split(counter(&self.shape, core)).0
-    }
-
     /// Does what a core asks of its end.
     pub(super) fn request(
         &mut self,
