@@ -189,7 +189,11 @@ impl Effort {
         self.searches += 1;
         self.states += states.states;
         self.runs += states.runs;
-        let schedules = states.schedules.to_string().parse().unwrap_or(f64::INFINITY);
+        let schedules = states
+            .schedules
+            .to_string()
+            .parse()
+            .unwrap_or(f64::INFINITY);
         self.schedules = self.schedules.max(schedules);
         if schedules <= SECOND_OPINION {
             let all = sim.explore(&bounds, Method::Unreduced, true, &program);
