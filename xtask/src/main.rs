@@ -5,7 +5,7 @@
 //! | `commands/` | the commands, a file each |
 //! | `arguments` | which `--arg` the cases take |
 //! | `hosts` | network namespaces, as hosts of a job |
-//! | `rules` | which crate may use which, and under which licences |
+//! | `rules` | which crate may use which |
 //! | `tidy` | the check of comments and documents |
 //!
 //! What the commands share with one another is in `tools/`: `programs`, `board`, `mutants`.
