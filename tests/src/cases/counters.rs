@@ -7,7 +7,7 @@ use flagpost::{
 
 use flagpost_link::Word as _;
 
-use super::steps::{FIRST, NO_ERROR, neighbours, refused};
+use super::steps::{FIRST, NO_ERROR, neighbours, refused, too_much};
 use crate::{Result, context::check};
 
 /// How many counters a rank has where numbers differ: 0 on some.
@@ -190,14 +190,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result {
     for bad in [Rank::new(0), Rank::new(world.size() - 1)] {
         for number in [u32::MAX, u32::MAX / 8, 1 << 24] {
             let asked = if me == bad { number } else { 5 };
-            match window.set_num_notify(asked) {
-                Err(Error::MemoryFull { .. }) if me == bad => {}
-                Err(Error::Asymmetric { rank, .. }) if me != bad => {
-                    check("named", rank.get(), bad.get())?
-                }
-                Err(other) => return Err(other.into()),
-                Ok(()) => return Err(NO_ERROR),
-            }
+            too_much(window.set_num_notify(asked), me, bad)?;
         }
     }
     check("number", window.num_notify(next)?, 2_u32)?;

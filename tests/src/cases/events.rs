@@ -8,7 +8,7 @@ use flagpost::{
 };
 
 use super::handles::{SHORT, at_lock, is_late, short, timed_out, unless_early};
-use super::steps::{FIRST, NO_ERROR, SECOND, fails, neighbours, refused};
+use super::steps::{FIRST, SECOND, fails, neighbours, refused, too_much};
 use super::{
     join,
     timeout::{await_go, go, take},
@@ -243,14 +243,7 @@ pub(super) fn together<L: Link>(world: &World<'_, L>) -> Result {
     let last = Rank::new(world.size() - 1);
     for number in [u32::MAX, u32::MAX / 8, 1 << 24] {
         let asked = if me == last { number } else { 3 };
-        match world.events(asked) {
-            Err(Error::MemoryFull { .. } | Error::ArenaFull { .. }) if me == last => {}
-            Err(Error::Asymmetric { rank, .. }) if me != last => {
-                check("named", rank.get(), last.get())?;
-            }
-            Err(other) => return Err(other.into()),
-            Ok(_) => return Err(NO_ERROR),
-        }
+        too_much(world.events(asked), me, last)?;
     }
     if world.size() > 1 {
         let asked = 3 + u32::from(me == last);

@@ -122,51 +122,8 @@ pub(super) fn wait<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> R
     }
 }
 
-/// One of two origins has completed. Where completions are told apart, the other one is named; a
-/// counter only tells that it is one of the two.
-pub(super) fn who<'w, L: Link, S: Signals<'w, L>>(
-    world: &'w World<'w, L>,
-    told_apart: bool,
-) -> Result {
-    let [target, early, late] = [0, 1, 2].map(Rank::new);
-    let (targets, origins) = ([target], [early, late]);
-    let window = world.allocate_with::<u64, S>(3, S::posts(1))?;
-    for epoch in 1..=2_u64 {
-        match world.rank().get() {
-            0 => {
-                let exposure = window.post(origins)?;
-                await_go(&window, early)?;
-                let named = if told_apart {
-                    &origins[1..]
-                } else {
-                    &origins[..]
-                };
-                let open = times_out(exposure, Waiting::Completion, 1, named)?;
-                go(&window, late)?;
-                open.wait()?;
-                for origin in origins {
-                    check("put", window.local().get(origin.index())?, epoch)?;
-                }
-            }
-            own @ 1..=2 => {
-                if own == late.get() {
-                    await_go(&window, target)?;
-                }
-                let access = window.start(targets)?;
-                access.put(target, own.into(), &[epoch])?;
-                access.complete()?;
-                if own == early.get() {
-                    go(&window, target)?;
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Three origins are missing, then two. Where completions are told apart these are named, else all
-/// three.
+/// Three origins are missing, then two. Where completions are told apart these are named; a counter
+/// only tells that they are among the three, so all are.
 pub(super) fn several<'w, L: Link, S: Signals<'w, L>>(
     world: &'w World<'w, L>,
     told_apart: bool,

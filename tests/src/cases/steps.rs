@@ -50,6 +50,15 @@ pub(super) fn fails<T, E: Into<Failure>>(
     }
 }
 
+/// Checks that rank `bad` was refused more than there is, and that all others are told of that.
+pub(super) fn too_much<T>(result: Result<T, Error>, me: Rank, bad: Rank) -> Result {
+    fails(result, |error| match error {
+        Error::MemoryFull { .. } | Error::ArenaFull { .. } => me == bad,
+        Error::Asymmetric { rank, .. } => me != bad && *rank == bad,
+        _ => false,
+    })
+}
+
 /// Starts `request` and waits for what it asks for.
 #[track_caller]
 pub(super) fn hear<L: Link>(mut request: Request<'_, L>) -> Result<Status> {

@@ -2,7 +2,7 @@
 
 use flagpost::{Differs, Error, Link, Rank, Rma as _, World};
 
-use super::steps::{NO_ERROR, differs, fails, neighbours, refused as refuses};
+use super::steps::{NO_ERROR, differs, fails, neighbours, refused as refuses, too_much};
 use crate::{Result, context::check};
 
 /// A new window holds zeros, for its owner and for peers.
@@ -114,11 +114,6 @@ pub(super) fn asymmetric<L: Link>(world: &World<'_, L>) -> Result {
     refuses("lengths differ", result, differs(named, Differs::Length))?;
 
     let result = world.allocate::<u8>(if odd { 1 << 30 } else { 4 });
-    match result {
-        Err(Error::MemoryFull { .. }) if odd => {}
-        Err(Error::Asymmetric { rank, .. }) if !odd => check("who failed", rank.get(), 0_u16)?,
-        Err(other) => return Err(other.into()),
-        Ok(_) => return Err(NO_ERROR),
-    }
+    too_much(result, world.rank(), first)?;
     check("next window", world.allocate::<u8>(4)?.len() as u64, 4_u64)
 }

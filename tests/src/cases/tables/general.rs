@@ -65,7 +65,6 @@ impl<P: MachinePlatform> Machines<P> {
         ["link.room", 1..=MANY, link::room]
         ["pscw.vector.looks_full_ring", 2..=ANY,
             pscw_timeout::looks_full_ring::<_, MatchVector<'_>>]
-        ["timeout.vector.who", 3..=ANY, pscw_timeout::who::<_, MatchVector<'_>>, false]
         ["timeout.vector.missing", 4..=ANY, pscw_timeout::several::<_, MatchVector<'_>>, false]
         ["timeout.start", 2..=ANY, context timeout::start]
         ["timeout.lock", 2..=ANY, with locks, context timeout::lock]

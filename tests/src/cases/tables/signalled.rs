@@ -20,8 +20,6 @@ impl<P: Platform> Links<P> {
         ["pscw.list.reuse", 2..=ANY, matching_list::reuse]
         ["pscw.looks_full_ring", 2..=ANY, pscw_timeout::looks_full_ring::<_, EpochSlots<'_>>]
         ["pscw.list.looks_full_ring", 2..=ANY, pscw_timeout::looks_full_ring::<_, MatchingList<'_>>]
-        ["timeout.who", 3..=ANY, pscw_timeout::who::<_, EpochSlots<'_>>, true]
-        ["timeout.list.who", 3..=ANY, pscw_timeout::who::<_, MatchingList<'_>>, false]
         ["timeout.missing", 4..=ANY, pscw_timeout::several::<_, EpochSlots<'_>>, true]
         ["timeout.list.missing", 4..=ANY, pscw_timeout::several::<_, MatchingList<'_>>, false]
         ["timeout.list.full", 3..=ANY, matching_list::full]
