@@ -23,7 +23,10 @@ use flagpost_linux::{Setup, fabric};
 mod asked;
 mod limit;
 mod lost;
-mod needed;
+#[path = "../../tests/host/survivor.rs"]
+mod survivor;
+#[path = "../../tests/host/waits.rs"]
+mod waits;
 
 const PART: &str = "FLAGPOST_TEST_PART";
 
@@ -246,9 +249,7 @@ fn ranks_run_on_other_hosts() {
     let output = job_with(&arguments, "ring");
     assert!(output.status.success(), "{output:?}");
     assert_eq!(lines(&output, "is round"), 3);
-    let output = job_with(&arguments, "barrier");
-    assert_eq!(output.status.code(), Some(137), "{output:?}");
-    assert_eq!(lines(&output, "has lost rank 1"), 2, "{output:?}");
+    losses::one_dies(&arguments);
 }
 
 /// What MPICH's `mpiexec` would answer a rank on its descriptor.
@@ -404,10 +405,10 @@ fn nothing_is_left_of_a_rank_behind_a_shell() {
     command.arg(std::env::current_exe().unwrap());
     command
         .args(["--exact", "rank", "--nocapture"])
-        .env(PART, "barrier");
+        .env(PART, "dies 0");
     let output = limit::output(&mut command);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert_eq!(lines(&output, "has lost rank 1"), 2, "{output:?}");
+    assert_eq!(lines(&output, " was told"), 1, "{output:?}");
     assert_eq!(left_in_shared_memory(&output), [""; 0]);
 }
 

@@ -4,7 +4,6 @@
 use std::cell::Cell;
 use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, Instant};
 
 use flagpost::{Error, Link, Rank, Tag, World};
 use flagpost_link::Gone;
@@ -13,16 +12,17 @@ use flagpost_linux::{Coherent, Emulated, Linked, RunError, Setup, SoftwareCohere
 #[path = "../../tests/host/going_on.rs"]
 mod going_on;
 mod limit;
-mod needed;
 #[path = "../../tests/host/survivor.rs"]
 mod survivor;
 #[path = "limit/threads.rs"]
 mod threads;
+#[path = "../../tests/host/waits.rs"]
+mod waits;
 
 use going_on::{In, goes_on, goes_on_from_a_part};
-use needed::needed_calls_fail;
 use survivor::LOST;
 use threads::within;
+use waits::{calls, told};
 
 const MEMORY: u64 = 1 << 20;
 
@@ -113,31 +113,40 @@ fn polls_tell_that_a_process_of_another_launcher_is_lost() {
     assert!(out.contains("rank 0 has polled: Ok"), "{out}");
 }
 
-/// Rank 1 leaves. What the others are told, and after how long: no budget runs out.
-fn leaver_of<M: Linked>() {
+/// Each call that waits for a rank, which leaves or is lost. No budget runs out.
+fn waits_of<M: Linked>() {
     let gone = Rank::new(1);
-    let start = Instant::now();
-    let done = threads_with::<M, (), Error>(3, MEMORY, Setup::default(), |world| {
-        let window = world.allocate::<u32>(4)?;
-        if world.rank() == gone {
-            return Ok(());
-        }
-        let left = Err(Error::PeerLeft(gone));
-        assert_eq!(world.barrier(), left);
-        let mut request = window.expect(0..1, Tag(1))?.from(gone)?;
-        request.start()?;
-        needed_calls_fail(world, &window, &mut request, gone)?;
-        Ok(())
-    });
-    assert!(done.is_ok(), "{done:?}");
-    assert!(start.elapsed() < Duration::from_secs(30));
+    for (row, is_lost) in (0..calls::<M::Link>().len()).flat_map(|row| [(row, false), (row, true)])
+    {
+        let done = threads_with::<M, (), _>(3, MEMORY, Setup::default(), |world| {
+            let call = calls()[row];
+            let knows = || {
+                if is_lost {
+                    until_lost(world);
+                }
+            };
+            let error = if is_lost {
+                Error::PeerLost(gone)
+            } else {
+                Error::PeerLeft(gone)
+            };
+            match told(world, gone, false, call, knows) {
+                Ok(Some(told)) => assert_eq!(told, Err(error), "{}", call.0),
+                Ok(None) if is_lost && world.rank() == gone => return Err("lost on purpose"),
+                Ok(None) => {}
+                Err(why) => panic!("{}: {why:?}", call.0),
+            }
+            Ok(())
+        });
+        assert_eq!(done.is_err(), is_lost);
+    }
 }
 
 #[test]
-fn waits_for_a_thread_that_has_left_end_with_its_name() {
-    within(leaver_of::<Coherent>);
-    within(leaver_of::<SoftwareCoherent>);
-    within(leaver_of::<Emulated>);
+fn waits_for_a_thread_that_is_gone_end_with_its_name() {
+    within(waits_of::<Coherent>);
+    within(waits_of::<SoftwareCoherent>);
+    within(waits_of::<Emulated>);
 }
 
 /// Ranks leave as soon as they can: no wait of the others fails that does not need them.

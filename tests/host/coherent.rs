@@ -1,48 +1,10 @@
-//! The cases on a machine that keeps its caches in step: what links and the kernel do there only.
+//! What links do on a machine that keeps its caches in step only. Its cases are run by `presets`.
 
-use flagpost::{Config as WorldConfig, Error, MatchVector, Rank, Session, Tag, World};
-use flagpost_explore::{coherent, config_for};
-use flagpost_mapped::Mapped;
+use flagpost::{Config as WorldConfig, Error, Rank, Session, Tag, World};
+use flagpost_explore::coherent;
 use flagpost_sim::{Bounds, Config, Method, Profile, Sim, SimCore, sweep};
 
 use crate::groups;
-
-/// The chip: rings lie in memory here, beside the windows.
-fn config(case: &flagpost_explore::Case, cores: u16, profile: Profile) -> Config {
-    let config = config_for(case, cores, profile);
-    Config {
-        memory_size: 2 * config.memory_size,
-        ..config
-    }
-}
-
-/// Two cores, all schedules. Those of the ping-pong on a weak chip and of flushes are long
-/// searches: only a deep run makes them.
-#[test]
-fn notifications_in_all_schedules() {
-    let names = ["small.notify", "small.notify_flushed", "small.ping_pong"];
-    let mut tried = 0;
-    for (known, case) in coherent::cases().filter(|(_, case)| names.contains(&case.name)) {
-        for profile in [Profile::Scc, Profile::Weak] {
-            let weak = profile == Profile::Weak;
-            let long = match case.name {
-                "small.ping_pong" => weak,
-                name => name == "small.notify_flushed",
-            };
-            if long && !groups::is_deep() {
-                continue;
-            }
-            let mut sim = Sim::new(config(known, 2, profile));
-            let program = |core| coherent::program(case, core);
-            let explored = sim.explore(&Bounds::default(), Method::States, false, program);
-            println!("{}/2/{profile}: {explored}", case.name);
-            explored.assert_done();
-            tried += 1;
-        }
-    }
-    let left_out = if groups::is_deep() { 0 } else { 3 };
-    assert_eq!(tried, 2 * names.len() - left_out);
-}
 
 /// Fails if an entry is stored in the line of an answer while an earlier one has not been taken:
 /// each round one rank sends some, one after the other, and is answered by as many; each is taken
@@ -130,39 +92,4 @@ fn an_owner_that_sleeps_is_told_what_a_flush_has_placed() {
     let explored = Sim::new(config).explore(&bounds, Method::States, false, program);
     println!("{explored}");
     explored.assert_done();
-}
-
-/// Fails if a rank that waits for one post does not watch the match vector's word while another
-/// post is in it.
-#[test]
-fn a_post_is_awaited_beside_another_one() {
-    let program = |core: SimCore| {
-        let mut arena = [0; 512];
-        let link = Mapped::start(coherent::Coherent::new(core), Session::FIRST)?;
-        let world = World::start(link, &mut arena, WorldConfig::default())?;
-        let [origin, early, late] = [0, 1, 2].map(Rank::new);
-        let window = world.allocate_with::<u32, MatchVector<'_>>(1, ())?;
-        if world.rank() == origin {
-            for target in [late, early] {
-                let targets = [target];
-                let access = window.start(&world.group(&targets)?)?;
-                access.await_posts()?;
-                access.complete()?;
-            }
-        } else {
-            let origins = [origin];
-            let exposure = window.post(&world.group(&origins)?)?;
-            exposure.wait()?;
-        }
-        Ok::<_, Error>(())
-    };
-    let config = Config {
-        cores: 3,
-        memory_size: 16 << 10,
-        ..Config::default()
-    };
-    sweep(0..300)
-        .case("awaits", config, program)
-        .run()
-        .assert_done();
 }

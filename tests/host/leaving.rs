@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use flagpost::{
-    Budget, Config as WorldConfig, Counter, EpochSlots, Error, Link, MatchingList, PartLink, Rank,
+    Config as WorldConfig, Counter, EpochSlots, Error, Link, MatchingList, PartLink, Rank,
     Rma as _, Room, Session, Source, Tag, World, epoch::Strategy, rma::Operation,
 };
 use flagpost_explore::forward;
@@ -19,6 +19,7 @@ use flagpost_sim::{Config, Sim, SimCore};
 use crate::going_on::{In, goes_on, goes_on_from_a_part};
 use crate::groups;
 use crate::survivor::{LOST, polls};
+use crate::waits::{calls, told};
 
 /// What all cores know.
 #[derive(Default)]
@@ -465,9 +466,36 @@ fn left<T, E: Into<Error>>(call: Result<T, E>, gone: Rank) {
     assert_eq!(error, Some(Error::PeerLeft(gone)));
 }
 
-/// Each kind of wait for a rank that has left ends, and so do tests in a loop; with its name.
+/// Each kind of wait for a rank that has left, or is lost, ends with its name.
 #[test]
-fn waits_for_a_rank_that_has_left_end_with_its_name() {
+fn waits_for_a_rank_that_is_gone_end_with_its_name() {
+    let gone = Rank::new(1);
+    for is_lost in [false, true] {
+        for row in 0..calls::<KnownLink>().len() {
+            leave!(groups::seeds(60); 3, |world, fates| {
+                let knows = || {
+                    while is_lost && fates.lost.get().is_none() {
+                        world.link().relax();
+                    }
+                };
+                let call = calls()[row];
+                match told(world, gone, false, call, knows)? {
+                    Some(told) if is_lost => assert_eq!(told, Err(Error::PeerLost(gone)), "{}", call.0),
+                    Some(told) => assert_eq!(told, Err(Error::PeerLeft(gone)), "{}", call.0),
+                    None if is_lost && world.rank() == gone => {
+                        fates.lost.set(Some(CoreId::new(gone.get())));
+                    }
+                    None => {}
+                }
+                Ok(())
+            });
+        }
+    }
+}
+
+/// Tests in a loop end, too.
+#[test]
+fn polls_for_a_rank_that_has_left_end_with_its_name() {
     leave!(3, |world, _| {
         let gone = Rank::new(1);
         let window = world.allocate::<u32>(4)?;
@@ -478,43 +506,14 @@ fn waits_for_a_rank_that_has_left_end_with_its_name() {
         let mut request = window.expect(0..1, Tag(1))?.from(gone)?;
         request.start()?;
         left(request.wait(), gone);
-        left(request.wait(), gone);
         left(request.test(), gone);
         left(window.probe(gone, Tag(2)), gone);
         left(flagpost::wait_all(&mut [request]), gone);
-        let ranks = [gone];
-        let group = world.group(&ranks)?;
-        let mut exposure = window.post(&group)?;
+        let mut exposure = window.post([gone])?;
         left(exposure.test(), gone);
-        let Err(late) = exposure.wait_within(Budget::UNLIMITED) else {
-            panic!("it has left")
-        };
-        assert_eq!(late.error, Error::PeerLeft(gone));
-        let access = window.start(&group)?;
+        let access = window.start([gone])?;
         left(access.has_posted(gone), gone);
-        left(access.complete(), gone);
-        // Its ring is full at some time, and nobody takes from it.
-        let full = (0..10_000).find_map(|_| window.put_notify(gone, 0, &[1], Tag(3)).err());
-        left(full.map_or(Ok(()), Err), gone);
-        core::mem::forget(late.handle);
-        Ok(())
-    });
-}
-
-/// A rank that has left with a lock is named by each that wants the piece.
-#[test]
-fn a_lock_names_its_holder_that_has_left() {
-    let [owner, gone] = [0, 1].map(Rank::new);
-    leave!(3, |world, _| {
-        let window = world.allocate::<u32>(1)?;
-        if world.rank() == gone {
-            std::mem::forget(window.lock_exclusive(owner)?);
-            return world.barrier();
-        }
-        world.barrier()?;
-        left(window.lock_exclusive(owner), gone);
-        left(window.lock_shared(owner), gone);
-        left(window.lock_queued(owner), gone);
+        core::mem::forget((exposure, access));
         Ok(())
     });
 }

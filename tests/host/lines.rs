@@ -11,7 +11,7 @@
 //! [NA]: flagpost
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Read};
 use std::mem::size_of_val;
@@ -300,13 +300,7 @@ fn trace() -> Option<(String, Vec<Touch>)> {
 
 /// Misses of these accesses on a cold cache.
 fn misses(touched: &[Touch]) -> u64 {
-    let report = Sim::new(Config {
-        cores: 1,
-        evictions: 0,
-        prefetches: 0,
-        ..Config::default()
-    })
-    .run(|core| -> Result<(), Error> {
+    let report = Sim::new(Config::quiet(1)).run(|core| -> Result<(), Error> {
         let mut lines = BTreeMap::new();
         for touch in touched {
             for line in touch.at / LINE..=(touch.at + touch.len - 1) / LINE {
@@ -332,71 +326,44 @@ fn matching_touches_the_request_and_the_head_of_the_queue() {
         println!("not measured: there is no valgrind here");
         return;
     };
-    let words: Vec<Vec<&str>> = said.lines().map(|line| line.split(' ').collect()).collect();
-    let of_two = ["queue", "link", "second", "third"].map(|run| (run, 2));
-    for (run, allowed) in of_two.into_iter().chain([("range", 5)]) {
-        let mut regions = Vec::new();
-        let mut mark = 0;
-        for line in &words {
-            match line[..] {
-                ["region", of, name, start, len] if of == run => {
-                    let start: u64 = start.parse().unwrap();
-                    regions.push((name, start..start + len.parse::<u64>().unwrap()));
-                }
-                ["mark", of, at] if of == run => mark = at.parse().unwrap(),
-                _ => {}
+    let mut regions: BTreeMap<&str, Vec<(&str, Range<u64>)>> = BTreeMap::new();
+    let mut runs = Vec::new();
+    let number = |word: &str| word.parse::<u64>().unwrap();
+    for line in said.lines() {
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            ["region", run, name, start, len] => {
+                let start = number(start);
+                let range = start..start + number(len);
+                regions.entry(run).or_default().push((name, range));
             }
+            ["mark", run, at] => runs.push((run, number(at))),
+            _ => {}
         }
-        // All runs have the same mark: the pair of stores of the run of this number.
-        let number = words
-            .iter()
-            .filter(|line| line[0] == "mark")
-            .position(|line| line[1] == run);
-        let stores = touched.iter().enumerate();
-        let marks: Vec<_> = stores
-            .filter(|(_, touch)| touch.store && touch.at == mark)
-            .map(|(index, _)| index)
-            .collect();
-        let [first, last] = *marks[2 * number.unwrap()..].first_chunk().unwrap();
+    }
+    // Each run has stored to its mark twice, one run after the other.
+    let is_mark = |touch: &Touch| touch.store && touch.at == runs[0].1;
+    let mut between = touched.split(is_mark).skip(1).step_by(2);
+    for (run, _) in &runs {
+        let regions = &regions[run];
         // The link lies in the world; it is the ring's.
-        regions.sort_by_key(|(name, _)| *name != "link");
         let name = |at: u64| {
-            regions
-                .iter()
-                .find(|(_, all)| all.contains(&at))
-                .map(|found| found.0)
+            let mut names = regions.iter().filter(|(_, all)| all.contains(&at));
+            let first = names.next()?.0;
+            (first != "link").then_some(first)
         };
-        let of_kernel = |touch: &Touch| name(touch.at).is_some_and(|name| name != "link");
-        let inside: Vec<_> = touched[first + 1..last]
-            .iter()
-            .copied()
-            .filter(of_kernel)
-            .collect();
-        let mut of: BTreeMap<_, Vec<u64>> = BTreeMap::new();
-        for touch in &inside {
-            of.entry(name(touch.at).unwrap_or(""))
-                .or_default()
-                .push(touch.at / LINE);
-        }
-        of.values_mut().for_each(|lines| {
-            lines.sort_unstable();
-            lines.dedup();
-        });
-        let lines: Vec<_> = of
-            .iter()
-            .map(|(name, lines)| (*name, lines.len()))
-            .collect();
-        let misses = misses(&inside);
-        println!("{run}: {misses} misses, lines {lines:?}");
-        assert!(
-            misses <= allowed && misses > 0,
-            "{run}: {misses} misses, lines {lines:?}"
-        );
-        assert_eq!(of.get("request").map(Vec::len), Some(1));
-        assert_eq!(
-            of.get("world").map(Vec::len),
-            Some(1),
-            "{run}: the queue's head"
-        );
+        let mut inside = between.next().expect("a call").to_vec();
+        inside.retain(|touch| name(touch.at).is_some());
+        let lines = |of| {
+            let of_it = inside.iter().filter(|touch| name(touch.at) == Some(of));
+            of_it
+                .map(|touch| touch.at / LINE)
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
+        let (misses, allowed) = (misses(&inside), if *run == "range" { 5 } else { 2 });
+        let found = ["request", "world", "window", "arena"].map(|of| (of, lines(of)));
+        println!("{run}: {misses} misses, lines {found:?}");
+        assert!(misses <= allowed, "{run}: {misses} misses, lines {found:?}");
+        assert_eq!((found[0].1, found[1].1), (1, 1), "{run}: the queue's head");
     }
 }

@@ -2,8 +2,7 @@
 //! are generic, and each program that runs them compiles all of them again.
 //!
 //! * `sim`, `presets`, `scc`, `coherent`, `network`: every case, on each kind of chip.
-//! * `programs`, `matching`, `late`, `told`: random programs, compared with models of what they
-//!   mean.
+//! * `programs`, `matching`: random programs, compared with models of what they mean.
 //! * `hazards`: what caches and weak order do. Small programs with and without a remedy, in every
 //!   schedule; and a core that is reset at any access.
 //! * `fast`: what short ways must leave to the long ones.
@@ -12,8 +11,9 @@
 //! * `builds`: ranks whose images were built otherwise.
 //! * `parts`: what every link promises, over a part's.
 //! * `given_back`: after each call that fails or frees, all is as before.
+//! * `waits`: calls that wait, for ranks that do not come, have left or are lost.
 //! * `leaving`: ranks that leave or are lost, on a machine that knows of it.
-//! * `misuse`, `ranks`: wrong arguments, one call deeper; ranks of a larger world.
+//! * `misuse`: wrong arguments, one call deeper.
 //! * `sizes`: links with small tables.
 //! * `costs`: how many accesses calls take, beside those of docs/costs.md.
 //!
@@ -33,7 +33,6 @@ mod given_back;
 mod going_on;
 mod hazards;
 mod held;
-mod late;
 mod leaving;
 mod lines;
 mod locks;
@@ -46,12 +45,11 @@ mod parts;
 mod payload;
 mod presets;
 mod programs;
-mod ranks;
 mod rma;
 mod scc;
 mod sim;
 mod sizes;
 mod survivor;
-mod told;
+mod waits;
 mod windows;
 mod within;

@@ -1,10 +1,13 @@
-//! Misuse and overflow one call deeper than a plain wrong argument: sums and products that pass 32
-//! or 64 bits, stores that an assertion does not allow, and one more than each table holds.
+//! Misuse and overflow one call deeper than a plain wrong argument, which cases have (`…misuse`):
+//! sums and products that pass 32 or 64 bits, stores that an assertion does not allow, and groups
+//! of a larger world.
+
+use std::cell::Cell;
 
 use flagpost::{
-    Config as WorldConfig, Counter, Displacement, DynamicOptions, Error, Rank, Rma as _, Session,
-    Signal, Tag, Validation, World,
-    epoch::Assert,
+    Config as WorldConfig, Counter, Displacement, DynamicOptions, Error, Group, MatchVector,
+    MatchingList, Rank, Rma as _, Session, Signal, Tag, Validation, Window, World,
+    epoch::{Assert, Strategy},
     rma::{Gather, Layout, Operation, Scatter},
 };
 use flagpost_mapped::Mapped;
@@ -201,58 +204,28 @@ fn own_stores_follow_the_assertions() {
     });
 }
 
-/// Cells are 8 bytes apart, and numbers of 32 bits: no index wraps round, no sum runs over.
+/// Sums are modulo 2^32, and no neighbour's.
 #[test]
 fn counters_and_events_do_not_run_over() {
     runs(2, |world| {
         let next = world.rank().next(world.size());
         let mut window = world.allocate::<u32>(1)?;
-        for count in [1 << 29, (1 << 29) + 1, u32::MAX] {
-            let full = |error| {
-                matches!(
-                    error,
-                    Some(Error::MemoryFull { .. } | Error::ArenaFull { .. })
-                )
-            };
-            assert!(full(window.set_num_notify(count).err()), "{count}");
-            let events = world.events(count).err();
-            assert!(full(events), "{count}");
-        }
         window.set_num_notify(3)?;
         let events = world.events(3)?;
-        world.barrier()?;
-        for index in [3, 1 << 29, (1 << 29) + 1, u32::MAX] {
-            let refused = |rank| Error::NoSuchCounter {
-                rank,
-                index,
-                count: 3,
-            };
-            let (there, here) = (Some(refused(next)), Some(refused(world.rank())));
-            let told = window.notify(next, Counter(index)).err();
-            assert_eq!(told, there);
-            let told = window.notify(next, Signal(index).add(1)).err();
-            assert_eq!(told, there);
-            assert_eq!(events.post(next, index).err(), there);
-            assert_eq!(window.notify_value(Counter(index)).err(), here);
-            assert_eq!(window.set_notify_value(Counter(index), 1).err(), here);
-            assert_eq!(window.reset_notify_value(Counter(index)).err(), here);
-            assert_eq!(window.expect_count(0..0, Counter(index), 1).err(), here);
-            assert_eq!(events.query(index).err(), here);
-            assert_eq!(events.wait(index, 1).err(), here);
-        }
-        // Sums are modulo 2^32, and no neighbour's.
+        let counted = |expected| {
+            world.barrier()?;
+            for (index, value) in (0..).zip([0, expected, 0]) {
+                assert_eq!(window.notify_value(Counter(index)), Ok(value));
+            }
+            world.barrier()
+        };
         window.set_notify_value(Counter(1), u32::MAX)?;
         world.barrier()?;
         window.notify(next, Counter(1))?;
-        world.barrier()?;
-        let values = [0, 1, 2].map(|index| window.notify_value(Counter(index)));
-        assert_eq!(values, [Ok(0); 3]);
-        world.barrier()?;
+        counted(0)?;
         window.notify(next, Signal(1).add(u32::MAX))?;
         window.notify(next, Signal(1).add(3))?;
-        world.barrier()?;
-        let values = [0, 1, 2].map(|index| window.notify_value(Counter(index)));
-        assert_eq!(values, [Ok(0), Ok(2), Ok(0)]);
+        counted(2)?;
         // Events begin 4 below the end of their numbers.
         for _ in 0..9 {
             events.post(next, 1)?;
@@ -268,115 +241,46 @@ fn counters_and_events_do_not_run_over() {
     });
 }
 
-/// One more than a table holds is refused, and what the table holds works on.
-#[test]
-fn one_more_than_a_table_holds_is_refused() {
-    const LOCKS: u16 = 8;
-    runs(LOCKS + 2, |world| {
-        let window = world.allocate::<u32>(16)?;
-        if world.rank() == Rank::new(0) {
-            let targets = (1..=LOCKS).map(Rank::new);
-            let locks = targets.map(|target| window.lock_shared(target));
-            let mut locks = locks.collect::<Result<Vec<_>, _>>()?;
-            let ninth = Rank::new(LOCKS + 1);
-            let full = Error::TooManyLocks { max: 8 };
-            for _ in 0..2 {
-                let ninth = window.lock_exclusive(ninth).map(drop);
-                assert_eq!(ninth.err(), Some(full));
-            }
-            locks.swap_remove(3).unlock()?;
-            locks.push(window.lock_exclusive(ninth)?);
-            for lock in locks {
-                lock.unlock()?;
-            }
-        }
-        world.barrier()
-    });
-    runs(2, |world| {
-        const MAX: usize = 32;
-        let window = world.allocate::<u64>(64)?;
-        let next = world.rank().next(world.size());
-        let mut requests = Vec::new();
-        for at in 0..=MAX {
-            requests.push(window.expect(at..at + 1, Tag(at as u32))?.from(next)?);
-        }
-        let (last, others) = requests.split_last_mut().expect("one more");
-        for request in &mut *others {
-            request.start()?;
-        }
-        let full = Err(Error::TooManyRequests { max: 32 });
-        assert_eq!(last.start(), full);
-        world.barrier()?;
-        window.put_notify(next, 3, &[7], Tag(3))?;
-        others[3].wait()?;
-        assert_eq!(last.start(), Ok(()), "there is room again");
-        assert_eq!(others[3].start(), full);
-        for request in others.iter_mut().filter(|request| request.is_started()) {
-            request.cancel()?;
-        }
-        last.cancel()?;
-        world.barrier()
-    });
-    // Tags, elements of collectives.
-    runs(3, |world| {
-        let window = world.allocate::<u32>(1)?;
-        let (next, max) = (world.rank().next(world.size()), world.limits().tag);
-        let refused = Some(Error::TagTooLarge { max });
-        for tag in [max + 1, u32::MAX] {
-            assert_eq!(window.notify(next, Tag(tag)).err(), refused);
-            assert_eq!(window.expect(0..0, Tag(tag)).err(), refused);
-            assert_eq!(window.probe(next, Tag(tag)).err(), refused);
-        }
-        let mut last = window.expect(0..0, Tag(max))?.from(world.rank().prev(3))?;
-        last.start()?;
-        window.notify(next, Tag(max))?;
-        assert_eq!(last.wait()?.tag, Tag(max));
-        let refused = Err(Error::ElementTooLarge { max: 32 });
-        assert_eq!(world.allgather_with([0_u8; 64], |_, _| ()), refused);
-        let mut sum = [[1_u64; 4]];
-        world.allreduce(&mut sum, |a, b| [0, 1, 2, 3].map(|at| a[at] + b[at]))?;
-        assert_eq!(sum, [[3; 4]]);
-        assert_eq!(world.allreduce(&mut [[0_u8; 64]], |a, _| a), refused);
-        world.barrier()
-    });
+/// A group that a world of four has made is refused by a world of two, by its first rank that this
+/// one has not, and one of this world is not.
+fn refuses_group<'w, S: Strategy<'w, Memory>>(
+    window: &Window<'w, u32, Memory, S>,
+    larger: &Group<'static>,
+) -> Result<(), Error> {
+    let (me, size) = (window.world().rank(), window.world().size());
+    if let Some(&rank) = larger.ranks().iter().find(|rank| rank.get() >= size) {
+        let refused = Some(Error::NoSuchRank { rank, size });
+        assert_eq!(window.start(larger).err(), refused);
+        assert_eq!(window.post(larger).err(), refused);
+        assert_eq!(window.post_range(0..1, larger).err(), refused);
+    } else {
+        let exposure = window.post(larger)?;
+        window.start(larger)?.complete()?;
+        exposure.wait()?;
+    }
+    let exposure = window.post([me])?;
+    window.start([me])?.complete()?;
+    exposure.wait()
 }
 
-/// One rank more than a power of two: each collective has a round more, and rings are of another
-/// kind from 65 ranks on.
 #[test]
-fn one_rank_more_than_a_power_of_two() {
-    for cores in [3, 5, 9, 17, 33, 65] {
-        let chip = Config {
-            cores,
-            memory_size: 64 << 10,
-            ..Config::default()
-        };
-        let report = Sim::new(chip).run(|core| {
-            let mut arena = vec![0; 1024 + 64 * usize::from(cores)];
-            let link = Mapped::start(core, Session::FIRST)?;
-            let world = World::start(link, &mut arena, WorldConfig::default())?;
-            let (me, size) = (world.rank(), world.size());
-            let window = world.allocate::<u32>(1)?;
-            let mut arrived = window.expect(0..1, Tag(1))?.from(me.prev(size))?;
-            arrived.start()?;
-            window.put_notify(me.next(size), 0, &[me.get().into()], Tag(1))?;
-            arrived.wait()?;
-            assert_eq!(window.local().get(0)?, u32::from(me.prev(size).get()));
-            let (all, last) = (u32::from(size), Rank::new(size - 1));
-            let mut sum = [u32::from(me.get()), 1];
-            world.allreduce(&mut sum, |a, b| a + b)?;
-            assert_eq!(sum, [all * (all - 1) / 2, all]);
-            let mut told = [u32::from(me.get()); 2];
-            world.broadcast(last, &mut told)?;
-            assert_eq!(told, [all - 1; 2]);
-            let mut order = 0;
-            world.allgather_with(u32::from(me.get()), |rank, theirs| {
-                assert_eq!((u32::from(rank.get()), theirs), (order, order));
-                order += 1;
-            })?;
-            assert_eq!(order, all);
-            Ok::<(), Error>(())
+fn groups_of_a_larger_world_are_refused() {
+    const fn ranks(first: u16, second: u16) -> [Rank; 2] {
+        [Rank::new(first), Rank::new(second)]
+    }
+    static GROUPS: [[Rank; 2]; 3] = [ranks(1, 3), ranks(2, 0), ranks(1, 0)];
+    for ranks in &GROUPS {
+        let kept = Cell::new(None);
+        runs(4, |world| {
+            world.group(ranks).map(|group| kept.set(Some(group)))
         });
-        report.assert_done();
+        let larger = kept.into_inner().expect("a group");
+        runs(2, |world| {
+            refuses_group(&world.allocate::<u32>(1)?, &larger)?;
+            let vector = world.allocate_with::<u32, MatchVector<'_>>(1, ())?;
+            refuses_group(&vector, &larger)?;
+            let list = world.allocate_with::<u32, MatchingList<'_>>(1, 2)?;
+            refuses_group(&list, &larger)
+        });
     }
 }

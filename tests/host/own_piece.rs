@@ -2,15 +2,14 @@
 //! schedules; what each test must notice is said with it.
 
 use flagpost::{
-    Budget, Config, Counter, DynamicOptions, Error, Rank, Rma as _, Session, Tag, Validation,
-    World, epoch::Assert,
+    Config, Counter, DynamicOptions, Error, Rank, Rma as _, Session, Tag, Validation, World,
+    epoch::Assert,
 };
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, SimCore, sweep};
 
 const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);
-const TWO: Rank = Rank::new(2);
 
 fn runs(
     cores: u16,
@@ -52,47 +51,6 @@ fn a_lock_of_all_is_one_of_the_own_piece() {
         let lock = window.lock_all()?;
         assert_eq!(window.local().get(0)?, 9);
         lock.unlock()
-    });
-}
-
-/// Fails if the end of another lock makes room for a second queued one.
-#[test]
-fn there_is_one_queued_lock_at_a_time() {
-    runs(3, 20, |world| {
-        let window = world.allocate::<u32>(1)?;
-        if world.rank() == ZERO {
-            let first = window.lock_queued(ZERO)?;
-            let other = window.lock_exclusive(ONE)?;
-            other.unlock()?;
-            let second = window.lock_queued(TWO).map(drop);
-            assert_eq!(second, Err(Error::EpochOpen));
-            first.unlock()?;
-            let second = window.lock_queued(TWO)?;
-            second.unlock()?;
-        }
-        Ok(())
-    });
-}
-
-/// Fails if a queued lock that is cancelled before it has come to the queue leaves the rank's turn
-/// behind: the next one would wait for ever.
-#[test]
-fn who_cancelled_a_queued_lock_can_lock_again() {
-    runs(3, 100, |world| {
-        let window = world.allocate::<u32>(1)?;
-        for _ in 0..4 {
-            // It runs out wherever another rank is at the same words.
-            let lock = window
-                .locking_queued(ZERO)?
-                .wait_within(Budget::microseconds(0));
-            match lock {
-                Ok(lock) => lock.unlock()?,
-                Err(late) => late.handle.cancel()?,
-            }
-            let lock = window.lock_queued(ZERO)?;
-            lock.unlock()?;
-        }
-        Ok(())
     });
 }
 

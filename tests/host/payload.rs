@@ -4,7 +4,7 @@
 
 use flagpost::{Budget, Config, Error, Rank, Rma as _, Session, Tag, Window, World};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config as Chip, Profile, Schedule, Sim, SimCore, sweep};
+use flagpost_sim::{Config as Chip, Schedule, Sim, SimCore};
 
 const ZERO: Rank = Rank::new(0);
 const ONE: Rank = Rank::new(1);
@@ -73,85 +73,6 @@ fn look<const N: usize>(window: &Words<'_>, rank: Rank, index: usize) -> Result<
     Ok(found)
 }
 
-/// Two ranks have answered long payload. Fails if telling the first, which is no news to it,
-/// forgets that the first has payload of which the second must not be told before it is in place.
-#[test]
-fn who_was_told_itself_is_still_heard_of() {
-    timed(3, |core, world| {
-        let window = world.allocate::<u32>(WORDS)?;
-        match world.rank() {
-            ZERO => {
-                for peer in [ONE, TWO] {
-                    say(&window, peer, 0, [7; LONG])?;
-                }
-                for peer in [ONE, TWO] {
-                    hear(&window, peer, 1)?;
-                }
-                for peer in [ONE, TWO] {
-                    say(&window, peer, 0, [])?;
-                }
-            }
-            ONE => {
-                hear(&window, ZERO, 1)?;
-                say(&window, ZERO, 0, [])?;
-                core.spend(10 * WHILE);
-                hear(&window, ZERO, 1)?;
-            }
-            _ => {
-                hear(&window, ZERO, 1)?;
-                say(&window, ZERO, 0, [])?;
-                hear(&window, ZERO, 1)?;
-                assert_eq!(look(&window, ONE, LONG - 1)?, [7]);
-            }
-        }
-        world.barrier()
-    });
-}
-
-/// Fails if an answer to one rank leaves before another one's long payload, which it may look at,
-/// is in place. Where that begins and ends within lines, under many schedules.
-#[test]
-fn an_answer_waits_for_the_long_payload_of_others() {
-    for profile in Profile::ALL {
-        let chip = Chip {
-            cores: 3,
-            profile,
-            ..large()
-        };
-        let swept = sweep(0..60).case("answers", chip, |core: SimCore| {
-            let mut arena = [0; 1024];
-            let world = World::start(
-                Mapped::start(core, Session::FIRST)?,
-                &mut arena,
-                Config::default(),
-            )?;
-            let window = world.allocate::<u32>(WORDS)?;
-            for round in 1..=4 {
-                match world.rank() {
-                    ZERO => {
-                        let all = window.lock_all()?;
-                        say(&window, ONE, 0, [round; 60])?;
-                        hear(&window, ONE, 1)?;
-                        let mut word = [0];
-                        all.get(ONE, 120, &mut word)?;
-                        assert_eq!(word, [round]);
-                        all.unlock()?;
-                    }
-                    ONE => {
-                        hear(&window, ZERO, 1)?;
-                        hear(&window, TWO, 1)?;
-                        say(&window, ZERO, 0, [])?;
-                    }
-                    _ => say(&window, ONE, 67, [round; 60])?,
-                }
-                world.barrier()?;
-            }
-            Ok::<_, Error>(())
-        });
-        swept.run().assert_done();
-    }
-}
-
 /// Fails if a put past the ring does not wait for older payload for the same bytes, where newer
 /// payload lies below that.
 #[test]
@@ -172,45 +93,6 @@ fn newer_payload_below_hides_no_older_one() {
         world.barrier()?;
         assert_eq!(look(&window, ONE, 32)?, [9]);
         world.barrier()
-    });
-}
-
-/// Payload comes over older payload, which is held, and stops in the middle. Fails if the rest of
-/// the older one is lost.
-#[test]
-fn payload_that_stops_over_other_leaves_the_rest() {
-    timed(2, |core, world| {
-        let window = world.allocate::<u32>(WORDS)?;
-        for round in 1..=3 {
-            if world.rank() == ZERO {
-                say(&window, ONE, 0, [round; WORDS])?;
-                hear(&window, ONE, 1)?;
-                let newer = [round + 100; WORDS];
-                let put = window.to(ONE, 0).notify(Tag(2)).put(&newer)?;
-                let stopped = put.wait_within(Budget::microseconds(0));
-                assert!(stopped.is_err(), "the ring has room for all of it");
-                drop(stopped);
-                core.spend(2 * WHILE);
-                let found: [u32; WORDS] = look(&window, ONE, 0)?;
-                let is_new = |word: &&u32| **word == newer[0];
-                let new = found.iter().take_while(is_new).count();
-                assert!(new > 0, "nothing of it has come");
-                // Where it stops, an element may be undefined.
-                let rest = &found[new..];
-                assert!(
-                    rest.iter().skip(1).all(|word| *word == round),
-                    "{new} {rest:?}"
-                );
-                say(&window, ONE, 0, [])?;
-            } else {
-                hear(&window, ZERO, 1)?;
-                say(&window, ZERO, 0, [])?;
-                core.spend(WHILE);
-                hear(&window, ZERO, 1)?;
-            }
-            world.barrier()?;
-        }
-        Ok(())
     });
 }
 

@@ -4,14 +4,13 @@
 //! A failure prints the run's timeline and the line that replays it.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use flagpost::{Budget, Config, Error, Rank, Session, Tag, World};
 use flagpost_explore::{cases, config_for, late, program, settings_of, sizes};
 use flagpost_hal::{Clock, Topology};
-use flagpost_link::Waiting as _;
-use flagpost_mapped::{Mapped, Ring};
+use flagpost_mapped::Mapped;
 use flagpost_sim::{End, Profile, Sim, SimCore, sweep};
 
 use crate::groups;
@@ -57,91 +56,17 @@ fn every_case_belongs_to_a_group() {
     }
 }
 
-/// Each protocol, and cases that show it at any size.
-const PROTOCOLS: &[(&str, &[&str])] = &[
-    (
-        "starting and rings of cores",
-        &["world.start", "world.groups"],
-    ),
-    ("barrier", &["world.barrier", "timeout.barrier"]),
-    ("allgather", &["world.allgather"]),
-    ("broadcast", &["collective.broadcast"]),
-    ("reduce", &["collective.reduce"]),
-    ("allreduce", &["collective.allreduce"]),
-    ("collectives that stop", &["timeout.collectives"]),
-    ("fence", &["fence.ring", "timeout.fence"]),
-    (
-        "epochs by slots",
-        &["pscw.ring", "pscw.fan_in", "pscw.fan_out"],
-    ),
-    (
-        "epochs by match vectors",
-        &["pscw.vector.ring", "pscw.vector.fan_in"],
-    ),
-    (
-        "epochs by matching lists",
-        &["pscw.list.ring", "pscw.list.fan_in"],
-    ),
-    (
-        "immediate epochs",
-        &["pscw.immediate", "pscw.vector.immediate"],
-    ),
-    (
-        "late epochs",
-        &["timeout.post", "timeout.wait", "timeout.who"],
-    ),
-    (
-        "shared and exclusive locks",
-        &["lock.mixed", "lock.exclusive"],
-    ),
-    ("queued locks", &["lock.queued", "timeout.locked_queue"]),
-    ("lock_all", &["lock.all", "timeout.locked_all"]),
-    ("flush", &["lock.flush"]),
-    (
-        "notified puts",
-        &["notify.ring", "notify.tags", "notify.any_source"],
-    ),
-    ("notified puts by a shared ring", &["notify.shared.ring"]),
-    ("long notified puts", &["notify.long_streamed"]),
-    ("unexpected notifications", &["notify.queue_full"]),
-    ("notified changes", &["notify.changes", "timeout.notified"]),
-    ("notified gets", &["notify.gets"]),
-    (
-        "one of several requests",
-        &["timeout.several", "counters.any"],
-    ),
-    (
-        "telling",
-        &["told.by_put", "told.by_fetch", "told.answered"],
-    ),
-    ("counters", &["counters.ring"]),
-    ("signals", &["signals.pipeline"]),
-    (
-        "events",
-        &["events.ring", "events.requests", "timeout.events"],
-    ),
-    ("accumulates and fetches", &["rma.floats"]),
-    ("compare and swap", &["notify.changes", "rma.cells"]),
-    ("requests of accesses", &["rma.requests"]),
-    ("allocated windows", &["window.zero", "window.released"]),
-    ("created windows", &["window.created"]),
-    (
-        "dynamic windows",
-        &["window.dynamic", "window.dynamic_told"],
-    ),
-    ("windows of one model", &["model.unified"]),
-    ("the stencil", &["stencil.notified", "stencil.pscw"]),
-];
-
 /// The largest board skips cases, but no protocol.
 #[test]
 fn every_protocol_is_tried_at_512_cores() {
-    for (protocol, names) in PROTOCOLS {
-        for name in *names {
-            let case = cases().find(|case| case.name == *name);
-            let case = case.unwrap_or_else(|| panic!("{protocol}: there is no case {name}"));
-            assert!(case.admits(512), "{protocol}: {name} is for fewer cores");
-        }
+    let families = ["pscw.vector.", "pscw.list.", "notify.shared.", "told.list."];
+    // Those are for few cores, all of them.
+    let few = ["progress.", "small.", "apps."];
+    let many = GROUPS.iter().copied().filter(|group| !few.contains(group));
+    for prefix in many.chain(families) {
+        let tried =
+            |case: &flagpost_explore::Case| case.name.starts_with(prefix) && case.admits(512);
+        assert!(cases().any(tried), "{prefix}: all are for fewer cores");
     }
 }
 
@@ -170,57 +95,6 @@ fn sixty_six_cores() {
         runs = runs.case(case.name, config, move |core| program(case, core));
     }
     runs.run().assert_done();
-}
-
-/// Rank 1 notifies ranks 0 and 64, whose rings it remembers in one place: what it knows of one is
-/// not taken for the other.
-#[test]
-fn one_place_for_two_rings() {
-    const EMPTIED: Rank = Rank::new(0);
-    const SENDER: Rank = Rank::new(1);
-    const FULL: Rank = Rank::new(64);
-    let tried = AtomicBool::new(false);
-    let config = flagpost_sim::Config {
-        memory_size: 32 << 10,
-        ..flagpost_sim::Config::quiet(66)
-    };
-    let report = Sim::new(config).run(|core| -> Result<(), Error> {
-        let mut arena = [0; 1024];
-        let link =
-            Mapped::start_with_ring(core, Session::FIRST, Some(Ring::Shared { entries: 2 }))?;
-        let world = World::start(link, &mut arena, Config::default())?;
-        let window = world.allocate::<u32>(1)?;
-        let send = |to| window.notify(to, Tag(1));
-        let take = |count| {
-            let mut all = window.expect(0..0, Tag(1))?.from(SENDER)?.times(count)?;
-            all.start()?;
-            all.wait()
-        };
-        // ORDERING: Relaxed: cores are coroutines of one thread.
-        if world.rank() == SENDER {
-            send(FULL)?;
-            send(FULL)?;
-            (0..8).try_for_each(|_| send(EMPTIED))?;
-            let none = || window.put_notify(FULL, 0, &[], Tag(1));
-            let late = world.within(Budget::microseconds(0), none);
-            assert!(matches!(late, Err(Error::Timeout(_))));
-            let put = window.to(FULL, 0).notify(Tag(1)).put(&[])?;
-            let late = put
-                .wait_within(Budget::microseconds(0))
-                .map_err(|late| late.error);
-            assert!(matches!(late, Err(Error::Timeout(_))));
-            tried.store(true, Ordering::Relaxed);
-        } else if world.rank() == EMPTIED {
-            take(8)?;
-        } else if world.rank() == FULL {
-            while !tried.load(Ordering::Relaxed) {
-                world.link().relax();
-            }
-            take(2)?;
-        }
-        world.barrier()
-    });
-    report.assert_done();
 }
 
 /// Loads that finish after later stores of their core, as on Arm and RISC-V. In a quick run every

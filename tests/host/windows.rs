@@ -7,9 +7,8 @@
 
 use flagpost::rma::{Gather, Layout};
 use flagpost::{
-    Budget, Compare, Config, Displacement, DynamicOptions, DynamicWindow, EpochSlots, Error, Made,
-    MatchingList, Rank, Rma as _, Room, Session, Tag, Unfinished, Validation, Waiting, Window,
-    World,
+    Budget, Compare, Config, DynamicOptions, DynamicWindow, EpochSlots, Error, Made, Rank,
+    Rma as _, Session, Tag, Unfinished, Validation, Waiting, Window, World,
 };
 use flagpost_link::{LocalMemory as _, Slots, Telling as _, Waiting as _, Wants};
 use flagpost_mapped::{Mapped, Ring};
@@ -116,140 +115,6 @@ fn shared_memory_per_rank() {
         assert_eq!(before, largest());
         Ok(())
     });
-}
-
-/// Ranks beyond the 64th, whose bits and rings lie elsewhere than the first ones': who of them has
-/// read a descriptor is told that it is out of date.
-#[test]
-fn all_readers_are_told() {
-    const RANKS: u16 = 130;
-    run(RANKS, 2048, &|world| {
-        let (me, owner) = (world.rank(), Rank::new(1));
-        let window = world.dynamic(DynamicOptions {
-            regions: 1,
-            kept: 1,
-            validation: Validation::Invalidation,
-        })?;
-        let memories = [world.reserve(4)?, world.reserve(4)?];
-        for (round, memory) in (0_u32..).zip(&memories) {
-            memory.write(0, &[round])?;
-        }
-        let mut old = None;
-        for (round, memory) in (0_u32..).zip(&memories) {
-            let mut name = [0];
-            if me == owner {
-                name = [window.attach(memory)?.get()];
-            }
-            world.broadcast(owner, &mut name)?;
-            let here = Displacement::new(name[0]);
-            if [0, 63, 64, 65, 127, 128, 129].contains(&me.get()) {
-                let lock = window.window().lock_shared(owner)?;
-                let mut seen = [7_u32];
-                if let Some(old) = old {
-                    let gone = window.at(&lock, old).get(owner, 0, &mut seen);
-                    assert_eq!(gone, Err(Error::NotAttached), "rank {me}");
-                }
-                window.at(&lock, here).get(owner, 0, &mut seen)?;
-                assert_eq!(seen, [round], "rank {me}");
-                lock.unlock()?;
-                old = Some(here);
-            }
-            world.barrier()?;
-            if me == owner {
-                window.detach(memory)?;
-            }
-            world.barrier()?;
-        }
-        Ok(())
-    });
-}
-
-/// As many windows as there can be: one more of any kind is an error on all ranks, and takes
-/// nothing.
-#[test]
-fn there_are_64_windows() {
-    const MAX: u16 = 64;
-    const HUGE: usize = 1 << 30;
-    let full = Error::TooManyWindows { max: MAX };
-    for ranks in [1, 2, 5] {
-        run(ranks, 4096, &|world| {
-            // What is left, of shared memory and of the arena.
-            let left = || match (
-                world.reserve(HUGE),
-                world.allocate_with::<u8, MatchingList<'_>>(0, 1),
-            ) {
-                (Err(Error::MemoryFull { missing_bytes }), Err(_)) => missing_bytes,
-                _ => panic!("{HUGE} bytes"),
-            };
-            // A part may take all, and has as many then, or parts inside.
-            let all = |windows| Room { bytes: 0, windows };
-            let more = world.split(Some(0), 0, all(MAX + 1)).map(drop);
-            assert_eq!(more.err(), Some(full));
-            let part = world.split(Some(0), 0, all(MAX))?;
-            let none = world.allocate::<u8>(0).map(drop);
-            assert_eq!(none.err(), Some(full));
-            part.free()?;
-            let memory = world.reserve(8)?;
-            let windows = (0..MAX).map(|_| world.allocate::<u8>(0));
-            let mut windows = windows.collect::<Result<Vec<_>, _>>()?;
-            let before = left();
-            // More often than the arena would stand if each took a part.
-            for _ in 0..200 {
-                let few = DynamicOptions {
-                    regions: 1,
-                    kept: 1,
-                    ..DynamicOptions::default()
-                };
-                assert_eq!(
-                    refused(
-                        world
-                            .allocating::<u8, EpochSlots<'_>>(0, ())?
-                            .wait_within(ANY)
-                    ),
-                    full
-                );
-                assert_eq!(
-                    refused(
-                        world
-                            .creating::<u8, EpochSlots<'_>>(&memory, 0..8, 1, ())?
-                            .wait_within(ANY)
-                    ),
-                    full
-                );
-                assert_eq!(
-                    refused(
-                        world
-                            .making_dynamic::<EpochSlots<'_>>(few, ())?
-                            .wait_within(ANY)
-                    ),
-                    full
-                );
-            }
-            assert_eq!(left(), before);
-            memory.write(0, &[1_u8])?; // it is in no window
-            // The place of one that goes is had again, by one that works.
-            windows.swap_remove(5).free()?;
-            let last = world.allocate::<u32>(1)?;
-            assert_eq!(
-                refused(
-                    world
-                        .allocating::<u8, EpochSlots<'_>>(0, ())?
-                        .wait_within(ANY)
-                ),
-                full
-            );
-            last.put_notify(world.rank().next(ranks), 0, &[3], Tag(1))?;
-            let mut request = last.expect(0..1, Tag(1))?.from(world.rank().prev(ranks))?;
-            request.start()?;
-            request.wait()?;
-            assert_eq!(last.local().get(0)?, 3);
-            last.free()?;
-            for window in windows {
-                window.free()?;
-            }
-            memory.release().map_err(Unfinished::give_up)
-        });
-    }
 }
 
 /// Two ranks whose rings share what a sender remembers of them: one is full, whatever it knows of

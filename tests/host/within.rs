@@ -1,120 +1,29 @@
 //! `World::within`: whatever waits in there ends by its budget, and handles continue afterwards.
 
 use flagpost::epoch::Assert;
-use flagpost::{
-    Budget, Config, DynamicOptions, Error, Events, MatchingList, Memory, Rank, Rma as _, Session,
-    Tag, Waiting, Window, World,
-};
+use flagpost::{Budget, Config, Error, Rank, Session, Waiting, World};
 use flagpost_link::{LocalMemory as _, Slots, Telling as _, Waiting as _};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Sim, SimCore};
 
+use crate::waits::{Call, Stage, calls, staged};
+
 type Link = Mapped<SimCore>;
 
-const ONE: Rank = Rank::new(1);
-const TWO: Rank = Rank::new(2);
+const GONE: Rank = Rank::new(2);
 
-/// What rank 0 has. Rank 1 has locked its own piece of `window`, rank 2 has filled rank 1's list of
-/// posts in `list`, and both come to no call any more.
-struct Stage<'w> {
-    world: &'w World<'w, Link>,
-    window: Window<'w, u32, Link>,
-    list: Window<'w, u32, Link, MatchingList<'w>>,
-    events: Events<'w, Link>,
-    memory: &'w Memory<'w, Link>,
-}
-
-/// A call that waits for ever, and what for.
-type Call = (
-    &'static str,
-    Waiting,
-    for<'w> fn(Stage<'w>) -> Result<(), Error>,
-);
-
-const CALLS: &[Call] = &[
-    ("barrier", Waiting::Collective, |stage| {
-        stage.world.barrier()
+/// Calls that any rank can end.
+const OTHERS: [Call<Link>; 2] = [
+    ("lock_all", Waiting::Unlock, |on| {
+        on.window.lock_all().map(drop)
     }),
-    ("allocate", Waiting::Collective, |stage| {
-        stage.world.allocate::<u32>(1).map(drop)
-    }),
-    ("create", Waiting::Collective, |stage| {
-        let made = stage.world.create::<u32>(stage.memory, 0..32, 4);
-        made.map(drop)
-    }),
-    ("dynamic", Waiting::Collective, |stage| {
-        stage.world.dynamic(DynamicOptions::default()).map(drop)
-    }),
-    ("events", Waiting::Collective, |stage| {
-        stage.world.events(1).map(drop)
-    }),
-    ("free", Waiting::Collective, |stage| stage.window.free()),
-    ("Events::free", Waiting::Collective, |stage| {
-        stage.events.free()
-    }),
-    ("fence", Waiting::Collective, |stage| {
-        stage.window.fence(Assert::NO_PRECEDE).map(drop)
-    }),
-    ("post", Waiting::ListSpace, |stage| {
-        stage.list.post([ONE]).map(drop)
-    }),
-    ("put", Waiting::Post, |stage| {
-        stage.window.start([ONE])?.put(ONE, 0, &[1])
-    }),
-    ("complete", Waiting::Post, |stage| {
-        stage.window.start([ONE])?.complete()
-    }),
-    ("wait", Waiting::Completion, |stage| {
-        stage.window.post([ONE])?.wait()
-    }),
-    ("lock_shared", Waiting::Holder, |stage| {
-        stage.window.lock_shared(ONE).map(drop)
-    }),
-    ("lock_exclusive", Waiting::Holder, |stage| {
-        stage.window.lock_exclusive(ONE).map(drop)
-    }),
-    ("lock_queued", Waiting::Holder, |stage| {
-        stage.window.lock_queued(ONE).map(drop)
-    }),
-    ("lock_all", Waiting::Unlock, |stage| {
-        stage.window.lock_all().map(drop)
-    }),
-    ("put_notify", Waiting::RingSpace, |stage| {
-        loop {
-            stage.window.put_notify(ONE, 0, &[1], Tag(1))?;
-        }
-    }),
-    // It is in many lines, of which some have left.
-    ("put_notify of more", Waiting::RingSpace, |stage| {
-        loop {
-            stage.window.put_notify(ONE, 0, &[1; 40], Tag(1))?;
-        }
-    }),
-    ("Request::wait", Waiting::Notification, |stage| {
-        let mut never = stage.window.expect(0..0, Tag(1))?;
-        never.start()?;
-        never.wait().map(drop)
-    }),
-    ("Events::wait", Waiting::Notification, |stage| {
-        stage.events.wait(0, 1)
-    }),
-    // A longer budget is no way out, nor is none.
-    ("a handle", Waiting::Collective, |stage| {
-        stage.window.fencing(Assert::NO_PRECEDE).wait().map(drop)
-    }),
-    ("a handle's budget", Waiting::Holder, |stage| {
-        let locking = stage.window.locking_shared(ONE)?;
-        let locked = locking.wait_within(Budget::UNLIMITED);
-        locked.map(drop).map_err(|late| late.give_up())
-    }),
-    ("a scope inside", Waiting::Collective, |stage| {
-        let world = stage.world;
-        world.within(Budget::UNLIMITED, || world.barrier())
+    ("Events::wait", Waiting::Notification, |on| {
+        on.events.wait(0, 1)
     }),
 ];
 
 /// Runs `call` on rank 0 of three.
-fn run(call: impl Fn(Stage<'_>) -> Result<(), Error>) {
+fn run(call: impl Fn(Stage<'_, Link>) -> Result<(), Error>) {
     let chip = flagpost_sim::Config {
         cores: 3,
         memory_size: 16 << 10,
@@ -126,45 +35,32 @@ fn run(call: impl Fn(Stage<'_>) -> Result<(), Error>) {
         let mut words = [0; 512];
         let link = Mapped::start(core, Session::FIRST)?;
         let world = World::start(link, &mut words, Config::default())?;
-        let me = world.rank();
-        let memory = world.reserve(64)?;
-        let over = world.link().allocate_slots(Slots::Count(1))?;
-        let stage = Stage {
-            world: &world,
-            window: world.allocate(40)?,
-            list: world.allocate_with(1, 1)?,
-            events: world.events(1)?,
-            memory: &memory,
-        };
-        if me.get() == 0 {
-            world.barrier()?;
-            call(stage)?;
-            for other in [ONE, TWO] {
-                world.link().signal(other, over, 1)?;
+        let link = world.link();
+        let over = link.allocate_slots(Slots::Count(1))?;
+        // The others take no notifications.
+        let rests = || {
+            while !link.reached(over, 1)? {
+                link.relax();
             }
-            return Ok::<(), Error>(());
+            Ok(())
+        };
+        if staged(&world, GONE, &call, rests)?.is_some() {
+            for other in [Rank::new(1), GONE] {
+                link.signal(other, over, 1)?;
+            }
         }
-        let lock = { me == ONE }.then(|| stage.window.lock_exclusive(ONE));
-        let post = { me == TWO }.then(|| stage.list.post([ONE]));
-        world.barrier()?;
-        while !world.link().reached(over, 1)? {
-            world.link().relax();
-        }
-        if let Some(lock) = lock {
-            lock?.unlock()?;
-        }
-        post.transpose().map(drop)
+        Ok::<(), Error>(())
     });
     report.assert_done();
 }
 
 #[test]
 fn whatever_waits_within_a_budget_ends() {
-    for (name, waiting, call) in CALLS {
+    for (name, waiting, call) in calls().into_iter().chain(OTHERS) {
         run(|stage| {
             let world = stage.world;
             match world.within(Budget::microseconds(20), || call(stage)) {
-                Err(Error::Timeout(late)) => assert_eq!(late.waiting, *waiting, "{name}"),
+                Err(Error::Timeout(late)) => assert_eq!(late.waiting, waiting, "{name}"),
                 other => panic!("{name}: {other:?}"),
             }
             Ok(())

@@ -1,114 +1,65 @@
 //! Ranks that die, and that end first: what the others are told.
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
+use flagpost::{Error, Link, Rank, World};
 
-use super::needed::needed_calls_fail;
-use super::{command_of, job, left_in_shared_memory, limit, lines, lost};
+use super::waits::{calls, told};
+use super::{command_of, job_with, left_in_shared_memory, limit, lines, lost, survivor};
 
 /// The rank that dies.
-const DIES: Rank = Rank::new(1);
+const GONE: Rank = Rank::new(1);
 
-/// A rank's part in the tests below.
+/// A rank's part in the tests below: it polls; or it dies or leaves, and another one waits for it in
+/// the call of this number.
 pub(super) fn rank<L: Link>(world: &World<'_, L>, part: &str) -> Result<(), Error> {
-    match part {
-        "barrier" => survives(world, |_| world.barrier()),
-        "get" => survives(world, |target| {
-            let window = world.allocate::<u32>(1)?;
-            let lock = window.lock_shared(target)?;
-            let gone = loop {
-                if let Err(gone) = lock.get(target, 0, &mut [0]) {
-                    break gone;
-                }
-                die(world);
-            };
-            std::mem::forget(lock);
-            Err(gone)
-        }),
-        "test" => survives(world, |_| {
-            let window = world.allocate::<u32>(1)?;
-            let mut arrived = window.expect(0..1, Tag(0))?;
-            arrived.start()?;
-            while arrived.test()?.is_none() {
-                die(world);
-            }
-            unreachable!("nobody puts")
-        }),
-        "leaver" => leaver(world),
-        _ => panic!("no such part: {part}"),
-    }
-}
-
-/// The rank that dies does so, without a chance to tell anybody.
-fn die<L: Link>(world: &World<'_, L>) {
-    if world.rank() == DIES {
-        lost::die();
-    }
-}
-
-/// Calls until a rank is lost, which is [`DIES`].
-fn survives<L: Link>(
-    world: &World<'_, L>,
-    call: impl Fn(Rank) -> Result<(), Error>,
-) -> Result<(), Error> {
-    world.barrier()?;
-    let gone = loop {
-        if let Err(gone) = call(DIES) {
-            break gone;
-        }
-        die(world);
-    };
-    assert_eq!(gone, Error::PeerLost(DIES));
-    println!("rank {} has lost rank {DIES}", world.rank());
-    Ok(())
-}
-
-/// One rank ends its program first. What calls of the others say that need it, although no budget
-/// runs out.
-fn leaver<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
-    let (me, gone) = (world.rank(), DIES);
-    let window = world.allocate::<u32>(2)?;
-    let mut last = window.expect(0..1, Tag(2))?.from(gone)?;
-    last.start()?;
-    let mut request = window.expect(0..1, Tag(1))?.from(gone)?;
-    request.start()?;
-    world.barrier()?;
-    if me == gone {
-        for other in [0, 2].map(Rank::new) {
-            window.put_notify(other, 0, &[7], Tag(2))?;
-        }
+    let me = world.rank();
+    if part == "polls" {
+        survivor::polls(world, || lost::die(), || (), u32::MAX)?;
+        println!("rank {me} was told");
         return Ok(());
     }
-    let left = Err(Error::PeerLeft(gone));
-    assert_eq!(world.barrier(), left);
-    // What it has sent comes before, and its memory is there.
-    last.wait()?;
-    assert_eq!(window.local().get(0)?, 7);
-    let lock = window.lock_shared(gone)?;
-    let mut found = [0; 2];
-    (0..100).try_for_each(|_| lock.get(gone, 0, &mut found))?;
-    lock.unlock()?;
-    needed_calls_fail(world, &window, &mut request, gone)?;
-    println!("rank {me} was left by rank {gone}");
+    let (how, row) = part.split_once(' ').expect("a part");
+    let (call, dies) = (
+        calls()[row.parse::<usize>().expect("a number")],
+        how == "dies",
+    );
+    match told(world, GONE, false, call, || ())? {
+        Some(told) => {
+            let error = if dies {
+                Error::PeerLost(GONE)
+            } else {
+                Error::PeerLeft(GONE)
+            };
+            assert_eq!(told, Err(error), "{}", call.0);
+            println!("rank {me} was told");
+        }
+        None if dies && me == GONE => lost::die(),
+        None => {}
+    }
     Ok(())
 }
 
-/// A rank that dies ends the others' calls: those that wait for it, those that need its memory, and
-/// those that poll.
+/// A rank that dies, or leaves, ends the others' calls: those that wait for it, those that need its
+/// memory, and those that poll.
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
-fn a_rank_that_dies_ends_the_calls_of_the_others() {
-    for provider in ["tcp", "shm"] {
-        for part in ["barrier", "get", "test"] {
-            let output = job(provider, part);
+fn a_rank_that_is_gone_ends_the_calls_of_the_others() {
+    let rows = 0..calls::<flagpost_linux::fabric::FabricLink>().len();
+    for (provider, step) in [("tcp", 1), ("shm", 7)] {
+        let rows = rows.clone().step_by(step);
+        let parts = rows.flat_map(|row| [(3, format!("dies {row}")), (3, format!("leaves {row}"))]);
+        for (ranks, part) in parts.chain([(2, "polls".to_owned())]) {
+            let arguments = ["--link", "fabric", "--provider", provider];
+            let output = limit::output(&mut command_of(ranks, &arguments, &part));
             // Signal 9.
+            let code = if part.starts_with("leaves") { 0 } else { 137 };
             assert_eq!(
                 output.status.code(),
-                Some(137),
+                Some(code),
                 "{provider} {part} {output:?}"
             );
             assert_eq!(
-                lines(&output, "has lost rank 1"),
-                2,
+                lines(&output, " was told"),
+                1,
                 "{provider} {part} {output:?}"
             );
             assert_eq!(left_in_shared_memory(&output), [""; 0]);
@@ -116,23 +67,17 @@ fn a_rank_that_dies_ends_the_calls_of_the_others() {
     }
 }
 
-#[test]
-#[ignore = "needs libfabric: cargo xtask fabric --headers"]
-fn waits_for_a_rank_that_has_ended_end_with_its_name() {
-    for provider in ["tcp", "shm"] {
-        let output = job(provider, "leaver");
-        assert!(output.status.success(), "{provider} {output:?}");
-        assert_eq!(lines(&output, "was left by rank 1"), 2, "{output:?}");
-    }
+/// So does one on another host.
+pub(super) fn one_dies(arguments: &[&str]) {
+    let output = job_with(arguments, "dies 0");
+    assert_eq!(output.status.code(), Some(137), "{output:?}");
+    assert_eq!(lines(&output, " was told"), 1, "{output:?}");
 }
 
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn all_lost_ranks_are_named() {
     let arguments = ["--link", "fabric", "--provider", "tcp"];
-    lost::are_named(&limit::output(&mut command_of(
-        lost::RANKS,
-        &arguments,
-        "lost",
-    )));
+    let output = limit::output(&mut command_of(lost::RANKS, &arguments, "lost"));
+    lost::are_named(&String::from_utf8_lossy(&output.stdout));
 }

@@ -18,6 +18,8 @@ mod memory;
 mod processors;
 #[path = "../limit/threads.rs"]
 mod threads;
+#[path = "../../../tests/host/waits.rs"]
+mod waits;
 mod worlds;
 
 use std::process::{Command, ExitCode, Output};
@@ -154,12 +156,10 @@ fn ranks_say_what_they_wait_for() {
 
 #[test]
 fn all_lost_ranks_are_named() {
-    lost::are_named(&limit::output(&mut job_of(lost::RANKS, "lost")));
     // Where no launcher looks, the last rank itself has to.
-    let start = |rank| limit::start(&mut other("lost", rank, lost::RANKS));
-    let ranks: Vec<_> = (0..lost::RANKS).map(start).collect();
-    let outputs = ranks.into_iter().map(limit::Started::output);
-    lost::are_named(&outputs.collect::<Vec<_>>()[0]);
+    for launcher in [Launcher::Ours, Launcher::Other] {
+        lost::are_named(&job(launcher, lost::RANKS, "lost").out);
+    }
 }
 
 /// Rank 0 waits for what rank 1 never sends. The first to find that out tells.

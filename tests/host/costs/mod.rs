@@ -10,19 +10,15 @@ mod pscw;
 use std::mem::forget;
 use std::ops::Range;
 
-use bytemuck::Pod;
-use flagpost::epoch::{Assert, Lock};
-use flagpost::rma::Operation;
+use flagpost::epoch::Assert;
 use flagpost::{
-    Compare, Config, Counter, DynamicOptions, EpochSlots, Error, Events, Link, Model, Rank,
-    Rma as _, Session, Signal, Tag, Validation, Window, World,
+    Config, EpochSlots, Error, Link, Model, Rank, Rma as _, Session, Tag, Window, World,
 };
-use flagpost_link::Refusal;
-use flagpost_mapped::{Mapped, MappedNative};
+use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, Counters, Schedule, Sim, SimCore};
 
 pub(crate) type Worlds<'w> = World<'w, Mapped<SimCore>>;
-type Words<'w, L = Mapped<SimCore>> = Window<'w, u32, L>;
+type Words<'w> = Window<'w, u32, Mapped<SimCore>>;
 
 /// What is counted.
 type Count = fn(&Counters) -> u64;
@@ -42,26 +38,16 @@ pub(crate) fn quiet(cores: u16) -> Chip {
     }
 }
 
-/// The usual link.
-fn locked(core: SimCore) -> Result<Mapped<SimCore>, Refusal> {
-    Mapped::start(core, Session::FIRST)
-}
-
-/// The link with the machine's atomics.
-fn native(core: SimCore) -> Result<MappedNative<SimCore>, Refusal> {
-    MappedNative::start(core, Session::FIRST)
-}
-
 /// What each core did in `program`, with so many words of arena.
-fn run_on<L: Link>(
+fn run_on(
     chip: Chip,
-    start: fn(SimCore) -> Result<L, Refusal>,
     words: usize,
-    program: &dyn Fn(&World<'_, L>) -> Result<(), Error>,
+    program: &dyn Fn(&Worlds<'_>) -> Result<(), Error>,
 ) -> Vec<Counters> {
     let report = Sim::new(chip).run(|core| {
         let mut arena = vec![0; words];
-        let world = World::start(start(core)?, &mut arena, Config::default())?;
+        let link = Mapped::start(core, Session::FIRST)?;
+        let world = World::start(link, &mut arena, Config::default())?;
         program(&world)?;
         world.barrier()
     });
@@ -69,13 +55,13 @@ fn run_on<L: Link>(
     report.counters
 }
 
-/// [`run_on`] the usual chip and link.
+/// [`run_on`] the usual chip.
 pub(crate) fn run(
     cores: u16,
     words: usize,
     program: &dyn Fn(&Worlds<'_>) -> Result<(), Error>,
 ) -> Vec<Counters> {
-    run_on(quiet(cores), locked, words, program)
+    run_on(quiet(cores), words, program)
 }
 
 /// What each core did more in `with` than in `without`.
@@ -96,143 +82,13 @@ fn costs<const N: usize>(
     program: &dyn Fn(&Worlds<'_>, &Words<'_>, bool) -> Result<(), Error>,
 ) -> Vec<[u64; N]> {
     let [with, without] = [true, false].map(|calls| {
-        run_on(chip.clone(), locked, 256, &|world| {
+        run_on(chip.clone(), 256, &|world| {
             let window = world.allocate_with::<u32, EpochSlots<'_>>(LINES, model)?;
             program(world, &window, calls)
         })
     });
     more(counts, &with, &without)
 }
-
-// ---- One call ----
-
-/// Of three ranks, the last one makes the call, and the first one is its target.
-const PEER: Rank = Rank::new(0);
-const LAST: Rank = Rank::new(2);
-
-/// Registers taken; atomic operations; words loaded and stored at other ranks; bytes stored in
-/// bulk; lines written back; lines invalidated.
-const CALL: [Count; 7] = [
-    |rank| rank.locks,
-    |rank| rank.atomics,
-    |rank| rank.loads_remote,
-    |rank| rank.stores_remote,
-    |rank| rank.bulk_bytes,
-    |rank| rank.write_backs,
-    |rank| rank.invalidations,
-];
-
-type Start<L> = fn(SimCore) -> Result<L, Refusal>;
-
-/// What `call` costs, with a window that has 2 counters and whose lines are dirty, and an event.
-fn cost<L: Link>(
-    start: Start<L>,
-    call: fn(&Words<'_, L>, &Events<'_, L>) -> Result<(), Error>,
-) -> [u64; 7] {
-    let [with, without] = [true, false].map(|calls| {
-        run_on(quiet(3), start, 256, &|world| {
-            let mut window = world.allocate::<u32>(LINES)?;
-            window.set_num_notify(2)?;
-            let events = world.events(1)?;
-            if world.rank() == LAST {
-                for line in 0..8 {
-                    window.local().set(line * WORDS, 1)?;
-                }
-                if calls {
-                    call(&window, &events)?;
-                }
-            }
-            Ok(())
-        })
-    });
-    more(CALL, &with, &without)[LAST.index()]
-}
-
-/// What `call` costs beside the lock of all pieces in which it is made.
-fn access<T: Pod, L: Link>(
-    start: Start<L>,
-    call: fn(&Lock<'_, '_, T, L>) -> Result<(), Error>,
-) -> [u64; 7] {
-    let [with, without] = [true, false].map(|calls| {
-        run_on(quiet(3), start, 256, &|world| {
-            let window = world.allocate::<T>(32)?;
-            if world.rank() == LAST {
-                let lock = window.lock_all()?;
-                if calls {
-                    call(&lock)?;
-                }
-                lock.unlock()?;
-            }
-            Ok(())
-        })
-    });
-    more(CALL, &with, &without)[LAST.index()]
-}
-
-#[test]
-fn calls() {
-    // Counters, signals and events: one atomic operation where the machine has such.
-    let found = cost(native, |window, _| window.notify(PEER, Counter(1)));
-    assert_eq!(found, [0, 1, 0, 0, 0, 0, 0]);
-    let found = cost(native, |window, events| {
-        window.put_notify(PEER, 0, &[1], events.event(0)?)
-    });
-    assert_eq!(found, [0, 1, 0, 0, 4, 0, 0]);
-    let found = cost(locked, |window, _| window.num_notify(PEER).map(drop));
-    assert_eq!(found, [0; 7]);
-    // A wait moves the lines of its range, and no other. The lock is that of the own counter.
-    let found = cost(locked, |window, _| {
-        window.set_notify_value(Counter(1), 7)?;
-        let range = 2 * WORDS..4 * WORDS;
-        let found = window.wait_until(range, Signal(1), Compare::Eq, 7);
-        found.map(drop)
-    });
-    assert_eq!(found, [1, 0, 0, 0, 0, 2, 2]);
-    let found = cost(locked, |window, _| {
-        window.set_notify_value(Counter(1), 7)?;
-        let mut request = window.expect_count(0..3 * WORDS, Counter(1), 5)?;
-        request.start()?;
-        request.wait().map(drop)
-    });
-    assert_eq!(found, [1, 0, 0, 0, 0, 3, 3]);
-    let found = cost(locked, |window, events| {
-        events.post(LAST, 0)?;
-        let mut posted = window.expect_word(0..1, events.event(0)?, Compare::Ge, 1)?;
-        posted.start()?;
-        posted.wait().map(drop)
-    });
-    assert_eq!(found, [1, 0, 0, 0, 0, 1, 1]);
-
-    // Accumulates: a lock for each line, and no store of what does not change.
-    let found = access(locked, |lock| {
-        lock.accumulate(PEER, 4, &[1_u32; 16], Operation::SUM)
-    });
-    assert_eq!(found, [3, 0, 16, 0, 64, 0, 0]);
-    let found = access(locked, |lock| {
-        let mut old = [0_u32; 16];
-        lock.get_accumulate(PEER, 0, &[], Operation::NO_OP, &mut old)
-    });
-    assert_eq!(found, [2, 0, 16, 0, 0, 0, 0]);
-    // A link's operation stores the words of a cell; one that it does not have goes the usual way.
-    let found = access(locked, |lock| {
-        lock.fetch_and_op(PEER, 1, 1_u64, Operation::SUM).map(drop)
-    });
-    assert_eq!(found, [1, 0, 2, 2, 0, 0, 0]);
-    let found = access(locked, |lock| {
-        lock.fetch_and_op(PEER, 1, 1_u64, Operation::MAX).map(drop)
-    });
-    assert_eq!(found, [1, 0, 2, 0, 8, 0, 0]);
-    let found = access(native, |lock| {
-        lock.accumulate(PEER, 0, &[1_u32; 16], Operation::SUM)
-    });
-    assert_eq!(found, [0, 16, 16, 0, 0, 0, 0]);
-    let found = access(native, |lock| {
-        lock.fetch_and_op(PEER, 1, 1_u8, Operation::SUM).map(drop)
-    });
-    assert_eq!(found, [0, 1, 1, 0, 0, 0, 0]);
-}
-
-// ---- Several ranks ----
 
 /// An epoch of two ranks: lines written back and invalidated by the origin, none; by the target,
 /// those that it exposes, and no other.
@@ -332,11 +188,12 @@ fn queued_locks_are_bounded_in_remote_requests() {
             Model::Separate,
             ASKED,
             &|_, window, locks| {
+                let first = Rank::new(0);
                 for _ in 0..if locks { ROUNDS } else { 0 } {
-                    let lock = window.lock_queued(PEER)?;
+                    let lock = window.lock_queued(first)?;
                     let mut count = [0];
-                    lock.get(PEER, 0, &mut count)?;
-                    lock.put(PEER, 0, &[count[0] + 1])?;
+                    lock.get(first, 0, &mut count)?;
+                    lock.put(first, 0, &[count[0] + 1])?;
                     lock.unlock()?;
                 }
                 Ok(())
@@ -392,36 +249,5 @@ fn a_notified_put_is_a_line() {
             Ok(())
         });
         assert_eq!(found[1], expected, "{words} words among {cores}");
-    }
-}
-
-/// A detach tells those that have read where the memory lies, and no other: registers taken by the
-/// owner, beside those of two cells.
-#[test]
-fn a_detach_tells_its_readers() {
-    for (reads, expected) in [(false, 2), (true, 3)] {
-        let [with, without] = [true, false].map(|detaches| {
-            run(2, 1024, &|world| {
-                let window = world.dynamic(DynamicOptions {
-                    validation: Validation::Invalidation,
-                    ..DynamicOptions::default()
-                })?;
-                let memory = world.reserve(64)?;
-                let there = window.attach(&memory)?; // the same on both
-                let owner = Rank::new(1);
-                if reads && world.rank() != owner {
-                    let lock = window.window().lock_shared(owner)?;
-                    window.at(&lock, there).put(owner, 0, &[1_u32])?;
-                    lock.unlock()?;
-                }
-                world.barrier()?;
-                if detaches && world.rank() == owner {
-                    window.detach(&memory)?;
-                }
-                Ok(())
-            })
-        });
-        let found = more([|rank| rank.locks], &with, &without);
-        assert_eq!(found[1], [expected], "{reads}");
     }
 }

@@ -57,29 +57,23 @@ fn program<'w, S: Strategy<'w, Mapped<SimCore>>>(
     Ok(())
 }
 
-/// A way to call [`program`], for any strategy, whose lists have room for `peers`.
-trait Signalled {
-    fn run(world: &Worlds<'_>, peers: u16, what: What) -> Result<(), Error>;
+/// How a window signals its epochs.
+#[derive(Copy, Clone)]
+enum Signalled {
+    Slots,
+    Vector,
+    List,
 }
 
-macro_rules! signalled {
-    ($($name:ident: $strategy:ident, $peers:pat => $options:expr;)*) => {
-        $(
-            struct $name;
-
-            impl Signalled for $name {
-                fn run(world: &Worlds<'_>, $peers: u16, what: What) -> Result<(), Error> {
-                    program::<$strategy<'_>>(world, $options, what)
-                }
-            }
-        )*
-    };
-}
-
-signalled! {
-    Slots: EpochSlots, _ => ();
-    Vector: MatchVector, _ => ();
-    List: MatchingList, peers => peers;
+impl Signalled {
+    /// [`program`] with a window whose list has room for `peers`.
+    fn run(self, world: &Worlds<'_>, peers: u16, what: What) -> Result<(), Error> {
+        match self {
+            Self::Slots => program::<EpochSlots<'_>>(world, (), what),
+            Self::Vector => program::<MatchVector<'_>>(world, (), what),
+            Self::List => program::<MatchingList<'_>>(world, peers, what),
+        }
+    }
 }
 
 /// What counts: remote loads, remote stores, own stores, locks taken (each is freed by one more
@@ -94,10 +88,10 @@ const COST: [Count; 4] = [
 ];
 
 /// What rank 0 and rank 1 do in each step: rank 0 has `peers` of them.
-fn costs<S: Signalled>(peers: u16, shape: Shape) -> Vec<[Cost; 2]> {
+fn costs(by: Signalled, peers: u16, shape: Shape) -> Vec<[Cost; 2]> {
     let counted = |steps| {
         run(peers + 1, 256, &|world| {
-            S::run(world, peers, Some((shape, steps)))
+            by.run(world, peers, Some((shape, steps)))
         })
     };
     let runs: Vec<_> = (0..=STEPS).map(counted).collect();
@@ -110,7 +104,7 @@ fn costs<S: Signalled>(peers: u16, shape: Shape) -> Vec<[Cost; 2]> {
 
 /// Checks what post and complete of a rank with `peers` peers cost, per peer and besides, and that
 /// start and wait cost nothing.
-fn check<S: Signalled>(post: [Cost; 2], complete: [Cost; 2]) {
+fn check(by: Signalled, post: [Cost; 2], complete: [Cost; 2]) {
     const NONE: Cost = [0; 4];
     for peers in [1, 3, 6, 47] {
         let cost = |[each, once]: [Cost; 2], peers: u16| -> Cost {
@@ -123,14 +117,14 @@ fn check<S: Signalled>(post: [Cost; 2], complete: [Cost; 2]) {
             [cost(complete, peers), NONE],
             [NONE; 2],
         ];
-        assert_eq!(costs::<S>(peers, Shape::OneOrigin), origin, "{peers}");
+        assert_eq!(costs(by, peers, Shape::OneOrigin), origin, "{peers}");
         let target = [
             [cost(post, peers), NONE],
             [NONE; 2],
             [NONE, cost(complete, 1)],
             [NONE; 2],
         ];
-        assert_eq!(costs::<S>(peers, Shape::OneTarget), target, "{peers}");
+        assert_eq!(costs(by, peers, Shape::OneTarget), target, "{peers}");
     }
 }
 
@@ -138,20 +132,32 @@ fn check<S: Signalled>(post: [Cost; 2], complete: [Cost; 2]) {
 
 #[test]
 fn epoch_slots_store_once_per_peer() {
-    check::<Slots>([[0, 1, 0, 0], [0; 4]], [[0, 1, 0, 0], [0; 4]]);
+    check(
+        Signalled::Slots,
+        [[0, 1, 0, 0], [0; 4]],
+        [[0, 1, 0, 0], [0; 4]],
+    );
 }
 
 /// A post: its bit, under the origin's lock; and the counter, once. A completion: the own bit and
 /// the target's counter, each under a lock.
 #[test]
 fn match_vectors_cost_a_lock_for_each_word() {
-    check::<Vector>([[1, 1, 0, 1], [0, 0, 1, 0]], [[1, 1, 1, 2], [0; 4]]);
+    check(
+        Signalled::Vector,
+        [[1, 1, 0, 1], [0, 0, 1, 0]],
+        [[1, 1, 1, 2], [0; 4]],
+    );
 }
 
 /// A post: one claim. A completion: the own entry and the target's counter.
 #[test]
 fn matching_lists_cost_an_atomic_for_each_cell() {
-    check::<List>([[1, 1, 0, 1], [0; 4]], [[1, 1, 1, 2], [0; 4]]);
+    check(
+        Signalled::List,
+        [[1, 1, 0, 1], [0; 4]],
+        [[1, 1, 1, 2], [0; 4]],
+    );
 }
 
 /// Three targets whose search begins at the same entry of three: six claims at first, three from
@@ -187,7 +193,7 @@ fn posts_find_their_entries_again() {
 
 /// Words of the arena and bytes of shared memory that a window of no elements takes beside its
 /// piece.
-fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
+fn memory(by: Signalled, cores: u16, peers: u16) -> [u32; 2] {
     let sizes = std::cell::Cell::new([0; 2]);
     let chip = Chip {
         // So that slots lie in memory, too.
@@ -204,7 +210,7 @@ fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
         let link = Mapped::start(core.clone(), session)?;
         let words = {
             let world = World::start(link, &mut arena, config)?;
-            match S::run(&world, peers, None) {
+            match by.run(&world, peers, None) {
                 Err(Error::ArenaFull { missing_words }) => missing_words,
                 other => panic!("{other:?}"),
             }
@@ -213,7 +219,7 @@ fn memory<S: Signalled>(cores: u16, peers: u16) -> [u32; 2] {
         let link = Mapped::start(core, session.next())?;
         let world = World::start(link, &mut arena, config)?;
         let begin = world.link().allocate(1, Place::Symmetric)?;
-        S::run(&world, peers, None)?;
+        by.run(&world, peers, None)?;
         let end = world.link().allocate(1, Place::Symmetric)?;
         // Keys count lines.
         let lines = end.get() - begin.get() - 2;
@@ -240,17 +246,17 @@ fn windows_take_what_their_strategies_say() {
         let ranks = u32::from(cores);
         let sets = ranks.div_ceil(32);
         assert_eq!(
-            memory::<Slots>(cores, 1),
+            memory(Signalled::Slots, cores, 1),
             [2 * ranks + sets + 1, CELLS + lines(8 * ranks)]
         );
         assert_eq!(
-            memory::<Vector>(cores, 1),
+            memory(Signalled::Vector, cores, 1),
             [sets + 1, CELLS + lines(4 * sets + 4)]
         );
         for peers in [1, 6, 47] {
             let entries = u32::from(peers);
             assert_eq!(
-                memory::<List>(cores, peers),
+                memory(Signalled::List, cores, peers),
                 [2 * entries + 1, CELLS + lines(8 * entries + 8)]
             );
         }

@@ -14,6 +14,7 @@ use flagpost_sim::{Nic, Wire};
 use crate::going_on::{In, goes_on_from_a_part};
 use crate::network::runs;
 use crate::network::tap::{Seen, Tap, tapped, tapped_on};
+use crate::waits::{calls, told};
 
 const ROOM: Room = Room {
     bytes: 256,
@@ -365,6 +366,23 @@ fn posts_without<'w, L: Link, S: Strategy<'w, L>>(
     Ok(())
 }
 
+/// Each kind of wait for a rank that falls silent ends with its name.
+#[test]
+fn waits_for_a_lost_rank_end_with_its_name() {
+    let gone = Rank::new(1);
+    for call in calls() {
+        tapped_on(3, 3, |world, seen| {
+            let knows = || seen.lost.set(Some((gone, 0)));
+            match told(world, gone, false, call, knows)? {
+                Some(told) => assert_eq!(told, Err(Error::PeerLost(gone)), "{}", call.0),
+                None if world.rank() == gone => world.link().fabric().nic.drop_out(),
+                None => {}
+            }
+            Ok(())
+        });
+    }
+}
+
 /// A target that is lost before it posts is told of once, and the epoch has ended.
 #[test]
 fn a_target_that_never_posts_ends_the_epoch() {
@@ -439,35 +457,6 @@ fn a_flush_tells_of_a_lost_target() {
     }
 }
 
-/// A post that comes with the news of the loss is seen by who does not wait.
-#[test]
-fn what_a_lost_peer_did_before_counts_for_who_only_looks() {
-    tapped(|world, seen| {
-        const LOST: Rank = Rank::new(1);
-        let (window, link) = (world.allocate::<u32>(1)?, world.link());
-        let (origin, target) = ([Rank::new(0)], [LOST]);
-        if world.rank() == LOST {
-            let mut request = window.expect(0..0, Tag(1))?.from(origin[0])?;
-            request.start()?;
-            request.wait()?;
-            std::mem::forget(window.post(&world.group(&origin)?)?);
-            return Ok(());
-        }
-        let access = window.start(&world.group(&target)?)?;
-        seen.holds.set(Some(LOST));
-        window.put_notify(LOST, 0, &[], Tag(1))?;
-        while seen.held.borrow().is_empty() {
-            assert_eq!(link.progress(Wants::Any), None);
-            link.relax();
-        }
-        seen.lost.set(Some((LOST, 1)));
-        let posted = access.has_posted(LOST);
-        std::mem::forget(access);
-        assert_eq!(posted, Ok(true));
-        Ok(())
-    });
-}
-
 /// Of two requests one can never be done: the other one is told of all the same, and then the
 /// failure.
 #[test]
@@ -522,11 +511,18 @@ fn any_request_but_that_of_a_lost_peer() {
 fn what_a_lost_peer_did_before_counts() {
     // A turn of a wait looks twice: for what it waits for, and for notifications.
     for looks in 0..=2 {
-        tapped(|world, seen| last_post(world, seen, looks));
+        tapped(|world, seen| last_post(world, seen, looks, true));
     }
+    // A post that comes with the news of the loss is seen by who does not wait.
+    tapped(|world, seen| last_post(world, seen, 1, false));
 }
 
-fn last_post(world: &World<'_, Networked<Tap>>, seen: &Seen, looks: u32) -> Result<(), Error> {
+fn last_post(
+    world: &World<'_, Networked<Tap>>,
+    seen: &Seen,
+    looks: u32,
+    waits: bool,
+) -> Result<(), Error> {
     const LOST: Rank = Rank::new(1);
     let (window, link) = (world.allocate::<u32>(1)?, world.link());
     let (origin, target) = ([Rank::new(0)], [LOST]);
@@ -545,7 +541,11 @@ fn last_post(world: &World<'_, Networked<Tap>>, seen: &Seen, looks: u32) -> Resu
         link.relax();
     }
     seen.lost.set(Some((LOST, looks)));
-    let posted = access.await_posts();
+    if waits {
+        access.await_posts()?;
+    } else {
+        assert_eq!(access.has_posted(LOST), Ok(true));
+    }
     std::mem::forget(access);
-    posted
+    Ok(())
 }

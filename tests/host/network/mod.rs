@@ -5,7 +5,6 @@
 //! the run's timeline and the line that replays it.
 
 mod answers;
-mod attach;
 mod cases;
 mod locks;
 mod lost;

@@ -1,13 +1,10 @@
 //! What a network, or a peer, has no room for.
 
-use flagpost::{
-    Budget, Error, Rank, Rma as _, Tag, World,
-    rma::{BUFFER, Gather, Layout},
-};
+use flagpost::{Budget, Error, Rank, Rma as _, Tag, World};
 use flagpost_explore::Mock;
 use flagpost_sim::Wire;
 
-use crate::network::{REFUSES, in_the_end, peers, runs, runs_with_queue};
+use crate::network::{REFUSES, peers, runs, runs_with_queue};
 
 /// Each is told something by both peers, and frees the window; the network refuses to give room
 /// back while the barrier's last signal is under way. Fails if that is taken for nothing having
@@ -68,48 +65,6 @@ fn room_that_could_not_be_given_back_is_given_back_later() {
 #[test]
 fn room_comes_back() {
     runs(4, REFUSES, |world| tell_all(world, 100, 30));
-}
-
-/// A network with room for one operation refuses all others, and each is begun again. Fails if a
-/// post is counted, a block of an `alltoall` marked as placed, or a packed put taken further,
-/// before it was accepted.
-#[test]
-fn what_was_refused_is_begun_again() {
-    const RUN: usize = 3 * BUFFER;
-    runs(60, REFUSES, |world| {
-        let window = world.allocate::<u8>(2 * RUN)?;
-        let (me, peers) = (world.rank(), peers(world));
-        let group = world.group(&peers)?;
-        let every_other = Layout::Vector {
-            blocks: RUN,
-            block_len: 1,
-            stride: 2,
-        };
-        let run = Layout::Contiguous { count: RUN };
-        for round in 0..2 {
-            let data: [u8; 2 * RUN] = core::array::from_fn(|i| (i / 2) as u8 + round);
-            let exposure = window.post(&group)?;
-            let access = window.start(&group)?;
-            for peer in peers {
-                let place = usize::from(me == peer.ahead(1, 3)) * RUN;
-                access
-                    .to(peer, place)
-                    .layout(run)
-                    .put(Gather::new(&data, every_other))?
-                    .wait()?;
-            }
-            access.complete()?;
-            exposure.wait()?;
-            for i in 0..2 * RUN {
-                assert_eq!(window.local().get(i)?, (i % RUN) as u8 + round);
-            }
-        }
-        let (mut late, mut into) = (0, [0; 3]);
-        let from = [1, 2, 3].map(|number| number + 10 * me.get());
-        in_the_end(world, &mut late, || world.alltoall(&from, &mut into))?;
-        assert_eq!(into, [1, 11, 21].map(|number| number + me.get()));
-        world.barrier()
-    });
 }
 
 /// Rank 0 has no room for what others tell it, so it takes nothing from the link, and begins more

@@ -1,5 +1,6 @@
 //! Calls that take several steps, with budgets shorter than any answer: each step is refused at
 //! first, and gone on with by the next call. Each test fails if a step is left out, or done twice.
+//! Epochs, collective calls, accumulates, attaches and detaches are cases (`timeout.*`).
 
 #![allow(
     clippy::result_large_err,
@@ -8,9 +9,7 @@
 
 use flagpost::{
     Compare, Counter, EpochSlots, Error, MatchingList, Model, Options, Rank, Rma as _, Signal,
-    Window, World,
-    epoch::{Assert, Strategy},
-    rma::{Layout, Operation, Scatter},
+    World, epoch::Assert, rma::Operation,
 };
 use flagpost_explore::Mock;
 use flagpost_link::Waiting as _;
@@ -32,43 +31,6 @@ fn refused(program: impl Fn(&World<'_, Mock>) -> Result<(), Error> + Send + Sync
 /// [`in_the_end`], however often it is late.
 fn late<T>(world: &World<'_, Mock>, call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     in_the_end(world, &mut 0, call)
-}
-
-/// Each puts to both peers, epoch after epoch.
-fn exchanges<'w, S: Strategy<'w, Mock>>(
-    world: &World<'w, Mock>,
-    window: &Window<'w, u32, Mock, S>,
-) -> Result<(), Error> {
-    let (me, peers) = (world.rank(), peers(world));
-    let group = world.group(&peers)?;
-    for round in 1..=ROUNDS {
-        let exposure = by_steps(world, window.posting(&group)?, |rest| {
-            rest.wait_within(NONE)
-        })?;
-        let access = window.start(&group)?;
-        for peer in peers {
-            late(world, || access.put(peer, me.index(), &[round]))?;
-        }
-        by_steps(world, access.completing(), |rest| rest.wait_within(NONE))?;
-        by_steps(world, exposure, |rest| rest.wait_within(NONE))?;
-        for peer in peers {
-            assert_eq!(window.local().get(peer.index())?, round);
-        }
-    }
-    world.barrier()
-}
-
-#[test]
-fn a_post_and_a_completion_tell_each_rank_once() {
-    refused(|world| exchanges(world, &world.allocate::<u32>(3)?));
-}
-
-#[test]
-fn a_post_and_a_completion_in_a_matching_list_tell_each_rank_once() {
-    refused(|world| {
-        let window = world.allocate_with::<u32, MatchingList<'_>>(3, 2)?;
-        exchanges(world, &window)
-    });
 }
 
 /// A post waits for own puts, to another window: it goes on with what it had not done, and counts
@@ -126,43 +88,6 @@ fn a_fence_meets_all() {
             by_steps(world, looks.ending(), |rest| rest.wait_within(NONE))?;
         }
         world.barrier()
-    });
-}
-
-/// Longer than what is passed on at a time.
-#[test]
-fn collectives_hear_from_each_rank_once() {
-    refused(|world| {
-        const LEN: usize = 70;
-        let me = u32::from(world.rank().get());
-        for round in 0..ROUNDS {
-            let mine = [me + 10 * round; 8];
-            let mut all = [[0; 8]; 3];
-            late(world, || world.allgather(mine, &mut all))?;
-            assert_eq!(all, [0, 1, 2].map(|rank| [rank + 10 * round; 8]));
-            let from: [u32; 3 * LEN] = core::array::from_fn(|i| i as u32 + 1000 * me + round);
-            let mut into = [0; 3 * LEN];
-            late(world, || world.alltoall(&from, &mut into))?;
-            for (at, found) in into.iter().enumerate() {
-                let (rank, at) = (at / LEN, at % LEN + LEN * me as usize);
-                assert_eq!(*found, at as u32 + 1000 * rank as u32 + round);
-            }
-            for root in [0, 1, 2].map(Rank::new) {
-                let mut data = [if world.rank() == root { round + 1 } else { 0 }; LEN];
-                late(world, || world.broadcast(root, &mut data))?;
-                assert_eq!(data, [round + 1; LEN]);
-                let mut data = [1 << (8 * me); LEN];
-                late(world, || world.reduce(root, &mut data, |a, b| a + b))?;
-                if world.rank() == root {
-                    assert_eq!(data, [0x01_0101; LEN]);
-                }
-            }
-            let mut data = [(round + 1) << (8 * me); LEN];
-            late(world, || world.allreduce(&mut data, |a, b| a + b))?;
-            assert_eq!(data, [(round + 1) * 0x01_0101; LEN]);
-            late(world, || world.barrier())?;
-        }
-        Ok(())
     });
 }
 
@@ -243,47 +168,6 @@ fn a_notice_comes_behind_all_that_was_put() {
                 }
             }
             world.barrier()?;
-        }
-        all.unlock()?;
-        world.barrier()
-    });
-}
-
-/// Longer than what the link, or an atomic operation, moves at a time.
-#[test]
-fn each_piece_of_an_access_is_done_once() {
-    const LEN: usize = 70;
-    refused(|world| {
-        let window = world.allocate::<u32>(LEN)?;
-        let [peer, _] = peers(world);
-        let every_other = Layout::Vector {
-            blocks: LEN / 2,
-            block_len: 1,
-            stride: 2,
-        };
-        let (data, mut into, mut old) = ([1; LEN], [0; LEN], [0; LEN]);
-        let all = window.lock_all()?;
-        for round in 1..=ROUNDS {
-            let add = all.to(peer, 0).accumulate(&data, Operation::SUM)?;
-            by_steps(world, add, |rest| rest.wait_within(NONE))?;
-            let get = all.to(peer, 0).get(&mut into)?;
-            by_steps(world, get, |rest| rest.wait_within(NONE))?;
-            assert_eq!(into, [2 * round - 1; LEN]);
-            let add = all
-                .to(peer, 0)
-                .get_accumulate(&data, Operation::SUM, &mut old)?;
-            by_steps(world, add, |rest| rest.wait_within(NONE))?;
-            assert_eq!(old, into);
-            // Packed: an element of the origin's at a time.
-            let scatter = Scatter::new(&mut old, every_other);
-            all.to(peer, 0)
-                .layout(Layout::Contiguous { count: LEN / 2 })
-                .get(scatter)?
-                .wait()?;
-            assert_eq!(
-                old,
-                core::array::from_fn(|i| 2 * round - u32::from(i % 2 == 1))
-            );
         }
         all.unlock()?;
         world.barrier()

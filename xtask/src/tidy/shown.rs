@@ -3,7 +3,7 @@
 //! | a code span like | names |
 //! |---|---|
 //! | `notify.kinds` | a conformance case; those of a family are read from its macro |
-//! | `tests/host/told.rs::native_atomics_tell` | a function of a file |
+//! | `tests/host/rma.rs::native_atomics` | a function of a file |
 //! | `linux/src/fabric.rs` | a file or directory; directories at its front may be left out |
 //!
 //! Rust files and commands that do not exist are found in every document (`citations`, `commands`).
