@@ -1,5 +1,6 @@
-//! The lines of started requests: this rank's stores there are refused until the requests end.
-//! Lines are whole lines of this rank's cache, counted from the start of its piece's memory.
+//! The lines of started requests. A request is started before its data come: a store of this rank
+//! to the same lines could overwrite them, so it is refused until the request ends. Lines are whole
+//! lines of this rank's cache, counted from the start of its piece's memory.
 
 use core::cell::Cell;
 
