@@ -1,23 +1,4 @@
-//! What the tests of cases share: the groups of cases, by the first part of their names, as one
-//! list for all platforms; and how much a test tries.
-
-/// Runs `$run("NAME.")` for each group, as a test of its own; and their prefixes.
-macro_rules! groups {
-    ($run:ident) => {
-        groups!($run: hal world window model collective link fence lock pscw rma notify told progress part counters signals events timeout small stencil apps);
-    };
-    ($run:ident: $($name:ident)*) => {
-        $(
-            #[test]
-            fn $name() {
-                $run(concat!(stringify!($name), "."));
-            }
-        )*
-
-        #[allow(dead_code, reason = "one platform looks whether any is missing")]
-        const GROUPS: &[&str] = &[$(concat!(stringify!($name), ".")),*];
-    };
-}
+//! How much the tests try.
 
 /// Seeds of each combination: `deep` with `FLAGPOST_DEEP=1` in the environment, else a twentieth of
 /// these. With `FLAGPOST_SEEDS=n` there are n.

@@ -20,9 +20,6 @@
 //! `FLAGPOST_DEEP=1` gives each combination more seeds ([`groups::seeds`]), and what takes minutes
 //! is ignored by default: `cargo xtask test --deep` runs both.
 
-#[macro_use]
-mod groups;
-
 mod abandoned;
 mod bounds;
 mod builds;
@@ -31,6 +28,7 @@ mod costs;
 mod fast;
 mod given_back;
 mod going_on;
+mod groups;
 mod hazards;
 mod held;
 mod leaving;

@@ -1,10 +1,7 @@
 //! The own piece beside others' accesses, and small print of locks and attachments. Seeded
 //! schedules; what each test must notice is said with it.
 
-use flagpost::{
-    Config, Counter, DynamicOptions, Error, Rank, Rma as _, Session, Tag, Validation, World,
-    epoch::Assert,
-};
+use flagpost::{Config, Counter, DynamicOptions, Error, Rank, Rma as _, Session, Tag, World};
 use flagpost_mapped::Mapped;
 use flagpost_sim::{Config as Chip, SimCore, sweep};
 
@@ -76,42 +73,6 @@ fn detached_memory_is_left_alone() {
     });
 }
 
-/// Fails if a window that is asked to have no regions has none, and can then neither be
-/// synchronized nor freed.
-#[test]
-fn a_dynamic_window_has_a_region() {
-    for validation in [Validation::Counter, Validation::Invalidation] {
-        let program: fn(&World<'_, Mapped<SimCore>>) -> Result<(), Error> = match validation {
-            Validation::Counter => |world| with_one_region(world, Validation::Counter),
-            Validation::Invalidation => |world| with_one_region(world, Validation::Invalidation),
-        };
-        runs(2, 5, program);
-    }
-}
-
-fn with_one_region(
-    world: &World<'_, Mapped<SimCore>>,
-    validation: Validation,
-) -> Result<(), Error> {
-    let options = DynamicOptions {
-        regions: 1,
-        validation,
-        ..Default::default()
-    };
-    let window = world.dynamic(options)?;
-    window.window().sync()?;
-    let epoch = window.window().fence(Assert::empty())?;
-    epoch.end()?;
-    let memories = [world.reserve(32)?, world.reserve(32)?];
-    window.attach(&memories[0])?;
-    assert_eq!(
-        window.attach(&memories[1]),
-        Err(Error::TooManyAttached { max: 1 })
-    );
-    window.detach(&memories[0])?;
-    window.free()
-}
-
 /// Fails if memory that is detached in an open exposure is not refreshed to its last line.
 #[test]
 fn memory_that_is_detached_has_what_came_in_each_line() {
@@ -147,32 +108,6 @@ fn memory_that_is_detached_has_what_came_in_each_line() {
         access.complete()?;
         exposure.wait()
     });
-}
-
-/// Fails if what is kept of a region answers for its former name as well.
-#[test]
-fn an_old_name_is_not_that_of_what_is_kept() {
-    for validation in [Validation::Counter, Validation::Invalidation] {
-        let options = DynamicOptions {
-            regions: 1,
-            validation,
-            ..DynamicOptions::default()
-        };
-        let program = move |world: &World<'_, Mapped<SimCore>>| {
-            let window = world.dynamic(options)?;
-            let (one, other) = (world.reserve(64)?, world.reserve(64)?);
-            let old = window.attach(&one)?;
-            window.detach(&one)?;
-            let new = window.attach(&other)?;
-            let all = window.window().lock_all()?;
-            let mut byte = [0_u8];
-            window.at(&all, new).get(ZERO, 0, &mut byte)?;
-            let gone = window.at(&all, old).get(ZERO, 0, &mut byte);
-            assert_eq!(gone, Err(Error::NotAttached));
-            all.unlock()
-        };
-        runs(1, 5, program);
-    }
 }
 
 /// Fails if the wait of a request for a counter, or its cancellation, refreshes nothing but the

@@ -1,4 +1,4 @@
-//! What windows take of memory; windows at their limits, and thousands one after the other.
+//! What windows take of memory, and what is another world's; rings that are full.
 
 #![allow(
     clippy::result_large_err,
@@ -240,42 +240,6 @@ fn take(window: &Window<'_, u32, Mapped<SimCore>>, from: Rank, count: u16) -> Re
     let mut request = window.expect(0..0, Tag(1))?.from(from)?.times(count)?;
     request.start()?;
     request.wait().map(drop)
-}
-
-/// Thousands of windows of all kinds come and go in mixed order, and nothing is lost.
-#[test]
-fn thousands_of_windows() {
-    const WINDOWS: usize = 3000;
-    const HUGE: usize = 1 << 30;
-    run(2, 256, &|world| {
-        let largest = || world.reserve(HUGE).map(|_| ());
-        let before = largest();
-        let mut live: [Option<Window<'_, u32, _>>; 5] = [const { None }; 5];
-        for number in 0..WINDOWS {
-            if let Some(window) = live[number * 7 % 13 % 5].take() {
-                window.free()?;
-            }
-            if number % 5 == 1 {
-                let memory = world.reserve(100 + number % 64)?;
-                world.create::<u32>(&memory, 32..96, 4)?.free()?;
-                memory.release().map_err(Unfinished::give_up)?;
-            } else if number % 5 == 3 {
-                world
-                    .dynamic(DynamicOptions {
-                        regions: 2,
-                        kept: 1,
-                        ..DynamicOptions::default()
-                    })?
-                    .free()?;
-            }
-            live[number * 7 % 13 % 5] = Some(world.allocate(number * 11 % 61)?);
-        }
-        for window in live.into_iter().flatten() {
-            window.free()?;
-        }
-        assert_eq!(largest(), before);
-        Ok(())
-    });
 }
 
 /// Memory is one world's: another one's windows do not take it.

@@ -8,8 +8,8 @@ use super::{command_of, job_with, left_in_shared_memory, limit, lines, lost, sur
 /// The rank that dies.
 const GONE: Rank = Rank::new(1);
 
-/// A rank's part in the tests below: it polls; or it dies or leaves, and another one waits for it in
-/// the call of this number.
+/// What a rank does below: it polls; or it dies or leaves, and another one waits for it in the call
+/// of this number.
 pub(super) fn rank<L: Link>(world: &World<'_, L>, part: &str) -> Result<(), Error> {
     let me = world.rank();
     if part == "polls" {

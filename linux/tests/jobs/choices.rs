@@ -24,6 +24,7 @@ fn options_win_over_variables_and_these_over_defaults() {
     let address = ("FLAGPOST_ADDRESS", "127.0.0.2");
     let all = [mode, memory, provider, helper, address];
     let fabric = ["--link", "fabric"];
+    let link = |link| [("FLAGPOST_LINK", link)];
     for (variables, options, starts) in [
         (&[][..], &[][..], "coherent 16777216"),
         // What memory has no use for is not looked at; nor what a network has none for.
@@ -35,6 +36,10 @@ fn options_win_over_variables_and_these_over_defaults() {
         ),
         (&all, &fabric, "fabric 1048576 x 7 127.0.0.2:"),
         (&[], &fabric, "fabric 16777216 tcp 0 127.0.0.1:"),
+        (&link("fabric"), &[], "fabric 16777216 tcp 0 127.0.0.1:"),
+        (&link("shm"), &fabric, "fabric 16777216 tcp 0 127.0.0.1:"),
+        (&link("fabric"), &["--link", "shm"], "coherent 16777216"),
+        (&link("tcp"), &["--link", "auto"], "coherent 16777216"),
         // The same line as for several hosts: this one needs no network.
         (
             &[],
@@ -83,6 +88,16 @@ fn options_win_over_variables_and_these_over_defaults() {
             ("FLAGPOST_ADDRESS", "x"),
             &fabric,
             "FLAGPOST_ADDRESS: \"x\" is no address",
+        ),
+        (
+            ("FLAGPOST_LINK", "tcp"),
+            &[],
+            "FLAGPOST_LINK: \"tcp\" is no link: write shm, fabric or auto",
+        ),
+        (
+            ("FLAGPOST_LINK", "fabric"),
+            &["--mode", "emulated"],
+            "--mode and --mem-in are for --link shm",
         ),
         // Nobody has given an option.
         (

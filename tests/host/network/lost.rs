@@ -383,29 +383,6 @@ fn waits_for_a_lost_rank_end_with_its_name() {
     }
 }
 
-/// A target that is lost before it posts is told of once, and the epoch has ended.
-#[test]
-fn a_target_that_never_posts_ends_the_epoch() {
-    tapped(|world, seen| {
-        const LOST: Rank = Rank::new(1);
-        let window = world.allocate::<u32>(1)?;
-        if world.rank() == LOST {
-            return Ok(());
-        }
-        let targets = [LOST];
-        let targets = world.group(&targets)?;
-        let access = window.start(&targets)?;
-        seen.lost.set(Some((LOST, 0)));
-        let Err(late) = access.completing().wait_within(Budget::UNLIMITED) else {
-            panic!("it has not posted");
-        };
-        assert_eq!(late.error, Error::PeerLost(LOST));
-        late.handle.wait()?;
-        std::mem::forget(window.start(&targets)?);
-        Ok(())
-    });
-}
-
 /// Waits until `call` is not refused for the moment only.
 fn settled<L: Link>(link: &L, call: impl Fn() -> Result<(), Refusal>) -> Result<(), Refusal> {
     loop {
