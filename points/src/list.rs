@@ -11,7 +11,7 @@ pub struct Point {
     pub name: &'static str,
     /// Why its step is there.
     pub why: &'static str,
-    /// What follows `else`, if anything does.
+    /// The expression after `else`, if there is one.
     pub instead: &'static str,
     /// Its source file, from the root of the repository.
     pub file: &'static str,
