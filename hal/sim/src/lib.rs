@@ -68,7 +68,7 @@
 //! |---|---|---|
 //! | `profile` | order of stores and loads; prefetching | `scc` |
 //! | `line` | bytes per line: 4 to 64 | 32 |
-//! | `caching` | side effects of cache actions, and where stores go: [`Caching`] | none; into the cache |
+//! | `caching` | side effects of cache actions; where stores go: [`Caching`] | none; into it |
 //! | `publish` | bytes of a bulk store that are never torn: 4 to 32 | 4 |
 //! | `registers` | whether there are test-and-set registers | yes |
 //! | `sleeps` | whether waiting cores sleep until they are told | no |

@@ -43,6 +43,7 @@ mod telling;
 mod types;
 mod vector;
 mod waiting;
+mod wraps;
 
 pub use access::Access;
 pub use fast::Fast;
@@ -54,3 +55,4 @@ pub use telling::{Arrival, Telling, Wants};
 pub use types::{Given, Key, Op, Pending, Place, Rank, Refusal, Session, Slot, Slots, Width};
 pub use vector::VectorLink;
 pub use waiting::{Gone, Step, Time, Waiting};
+pub use wraps::Wraps;

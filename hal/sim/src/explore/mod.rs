@@ -6,8 +6,8 @@
 //!   all replies it ever got: programs are deterministic, so equal replies mean equal stacks. The
 //!   graph has no cycles (every step adds a reply or spends a bound), so the number of paths
 //!   through it, that is of schedules without any reduction, is known exactly at the end.
-//! * *Unreduced* (the second opinion): no memory of states, so one run for each schedule. It depends
-//!   on nothing that the first search depends on: tests compare the two wherever it ends.
+//! * *Unreduced* (the second opinion): no memory of states, so one run for each schedule. It
+//!   depends on nothing that the first search depends on: tests compare the two wherever it ends.
 //!
 //! Coroutines cannot be copied, so a search goes back by running again from the start; behind the
 //! set-up with a copy of the chip (`engine/set_up.rs`).

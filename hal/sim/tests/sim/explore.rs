@@ -361,22 +361,10 @@ fn preemptions_are_bounded() {
     assert!(one.verdicts.is_subset(&all.verdicts));
 }
 
-/// Programs that nobody can finish are told from those that take turns for ever.
-#[test]
-fn deadlocks_are_found() {
-    let stuck: Program = |core| {
-        set_up(core);
-        wait_for(core, at(0, 0), 1);
-        Ok(())
-    };
-    let found = explore(2, Profile::Scc, &Bounds::default(), Method::States, stuck);
-    let report = found.failure.expect("a deadlock");
-    assert_eq!((report.end, report.waiting.len()), (End::Deadlock, 2));
-}
-
-/// So they are when the line is followed: nothing happens there that the search's bounds did not
-/// allow, such as a budget's end; and what nobody could notice is the same, such as an invalidate
-/// where nothing is prefetched.
+/// Programs that nobody can finish are told from those that take turns for ever. So they are when
+/// the line is followed: nothing happens there that the search's bounds did not allow, such as a
+/// budget's end; and what nobody could notice is the same, such as an invalidate where nothing is
+/// prefetched.
 #[test]
 fn deadlocks_replay() {
     fn stuck(core: SimCore) -> Outcome {
