@@ -21,8 +21,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::job::RANK;
-
 /// The variable of the environment that chooses the link, where no option does.
 pub const VARIABLE: &str = "FLAGPOST_LINK";
 
@@ -36,6 +34,9 @@ pub const MODE: &str = "FLAGPOST_MODE";
 pub const PROVIDER: &str = "FLAGPOST_PROVIDER";
 /// See [`ADDRESS`].
 pub const HELPER: &str = "FLAGPOST_HELPER";
+
+/// The number of a rank, which each rank of `flagpost-run` hears.
+pub(crate) const RANK: &str = "FLAGPOST_RANK";
 
 /// A variable that `flagpost-run` gives its ranks, with the user's value: none in a rank, where it
 /// is the job's.

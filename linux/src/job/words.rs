@@ -8,9 +8,8 @@ use super::{DEFAULT_MEMORY, JoinError, Place, named};
 use crate::choice::{self, Choice};
 
 pub(crate) const FD: &str = "FLAGPOST_FD";
-pub(crate) const RANK: &str = "FLAGPOST_RANK";
 pub(crate) const RANKS: &str = "FLAGPOST_RANKS";
-pub(crate) use crate::choice::{MEMORY, MODE};
+pub(crate) use crate::choice::{MEMORY, MODE, RANK};
 pub(crate) const PROCESSORS: &str = "FLAGPOST_PROCESSORS";
 pub(crate) const HUB: &str = "FLAGPOST_HUB";
 pub(crate) const SECRET: &str = "FLAGPOST_SECRET";
