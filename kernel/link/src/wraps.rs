@@ -19,7 +19,7 @@ pub trait Wraps {
     /// [`Telling::put_immediate`].
     ///
     /// # Errors
-    /// As there.
+    /// [`Refusal`]: that of the link inside, or one that the wrapper makes up.
     fn sends(
         &self,
         to: Rank,
