@@ -5,6 +5,7 @@
 #![no_main]
 
 mod chip;
+#[path = "../../two-cores/program.rs"]
 mod program;
 mod registers;
 mod start;

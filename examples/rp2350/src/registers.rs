@@ -1,8 +1,9 @@
 //! The registers that the example uses, by their addresses.
 
-use core::ptr::{self, NonNull};
+#[path = "../../two-cores/access.rs"]
+mod access;
 
-use volatile::VolatilePtr;
+pub(crate) use access::{load, store};
 
 /// SIO: which core reads; the FIFO to the other core; the spinlocks.
 pub(crate) const CPU_ID: usize = 0xd000_0000;
@@ -26,18 +27,3 @@ pub(crate) const DEBUG: usize = 0xe000_edfc;
 pub(crate) const CYCLES_CONTROL: usize = 0xe000_1000;
 pub(crate) const CYCLES: usize = 0xe000_1004;
 pub(crate) const VECTORS: usize = 0xe000_ed08;
-
-fn pointer(register: usize) -> VolatilePtr<'static, u32> {
-    let at = ptr::with_exposed_provenance_mut(register);
-    // SAFETY: a register of the chip, of those above, and no memory of Rust's; none has address 0.
-    // None of those that are stored to makes the chip access memory.
-    unsafe { VolatilePtr::new(NonNull::new_unchecked(at)) }
-}
-
-pub(crate) fn load(register: usize) -> u32 {
-    pointer(register).read()
-}
-
-pub(crate) fn store(register: usize, value: u32) {
-    pointer(register).write(value);
-}

@@ -2,6 +2,7 @@
 #![no_std]
 
 pub mod chip;
+#[path = "../../two-cores/program.rs"]
 mod program;
 mod registers;
 pub mod start;

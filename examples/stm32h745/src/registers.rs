@@ -1,8 +1,9 @@
 //! The registers that the example uses, by their addresses.
 
-use core::ptr::{self, NonNull};
+#[path = "../../two-cores/access.rs"]
+mod access;
 
-use volatile::VolatilePtr;
+pub(crate) use access::{load, store};
 
 /// The semaphores: to free; to take, 0x80 behind; to free all of one core.
 pub(crate) const SEMAPHORES: usize = 0x5802_6400;
@@ -28,18 +29,3 @@ pub(crate) const MPU_ATTRIBUTES: usize = 0xe000_eda0;
 pub(crate) const CACHES: usize = 0xe000_ed14;
 pub(crate) const DROP_INSTRUCTIONS: usize = 0xe000_ef50;
 pub(crate) const DROP_LINE: usize = 0xe000_ef60;
-
-fn pointer(register: usize) -> VolatilePtr<'static, u32> {
-    let at = ptr::with_exposed_provenance_mut(register);
-    // SAFETY: a register of the chip, of those above, and no memory of Rust's; none has address 0.
-    // None of those that are stored to makes the chip access memory.
-    unsafe { VolatilePtr::new(NonNull::new_unchecked(at)) }
-}
-
-pub(crate) fn load(register: usize) -> u32 {
-    pointer(register).read()
-}
-
-pub(crate) fn store(register: usize, value: u32) {
-    pointer(register).write(value);
-}
