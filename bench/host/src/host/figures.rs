@@ -1,8 +1,11 @@
 //! What is measured.
 
+use std::cell::RefCell;
 use std::hint::black_box;
 
-use flagpost::rma::Operation;
+use flagpost::bytemuck::Pod;
+use flagpost::epoch::Lock;
+use flagpost::rma::{Integer, Operation};
 use flagpost::{Error, Link, Rank, Request, Rma as _, Source, Tag, Window, World};
 
 use super::raw::{ENTRY, Raw};
@@ -16,9 +19,9 @@ pub(crate) struct Figure<L: Link> {
     /// Whether a round is there and back, of which half is the figure.
     pub(crate) halves: bool,
     /// So many rounds of it, at every rank.
-    pub(crate) call: fn(&mut Stage<'_, '_, L>, u64) -> Result<(), Error>,
+    pub(crate) call: fn(&Stage<'_, '_, L>, u64) -> Result<(), Error>,
     /// What it is compared with, and the name of that; the bare line if it is none.
-    pub(crate) bare: Option<fn(&mut Stage<'_, '_, L>, u64)>,
+    pub(crate) bare: Option<fn(&Stage<'_, '_, L>, u64)>,
     pub(crate) raw: &'static str,
     /// Of the ratio.
     pub(crate) limit: Option<f64>,
@@ -28,7 +31,7 @@ const fn figure<L: Link>(
     name: &'static str,
     rounds: u64,
     limit: Option<f64>,
-    call: fn(&mut Stage<'_, '_, L>, u64) -> Result<(), Error>,
+    call: fn(&Stage<'_, '_, L>, u64) -> Result<(), Error>,
 ) -> Figure<L> {
     Figure {
         name,
@@ -49,7 +52,7 @@ impl<L: Link> Figure<L> {
         self
     }
 
-    const fn beside(mut self, raw: &'static str, bare: fn(&mut Stage<'_, '_, L>, u64)) -> Self {
+    const fn beside(mut self, raw: &'static str, bare: fn(&Stage<'_, '_, L>, u64)) -> Self {
         self.raw = raw;
         self.bare = Some(bare);
         self
@@ -67,7 +70,7 @@ impl<L: Link> Figure<L> {
     }
 
     /// Messages of an entry of a naive ring among `ranks`, beside such rings.
-    const fn crowd(mut self, ranks: u16, bare: fn(&mut Stage<'_, '_, L>, u64)) -> Self {
+    const fn crowd(mut self, ranks: u16, bare: fn(&Stage<'_, '_, L>, u64)) -> Self {
         self.ranks = ranks;
         self.bytes = 8 * ENTRY;
         self.beside("naive ring", bare)
@@ -75,82 +78,83 @@ impl<L: Link> Figure<L> {
 }
 
 const NOTIFIED: &str = "put_notify to notified";
-/// Where ranks share processors: there and back in pairs; one message that is handed on from rank
-/// to rank; in pairs, one way.
-const PAIRS: &str = "crowded: pairs";
-const HANDED: &str = "crowded: handed on";
-const STREAMS: &str = "crowded: one after the other";
 
 impl<L: Link> Figure<L> {
     /// All of them, in the order in which they are printed.
-    pub(crate) const ALL: [Self; 30] = [
-        figure("bare flags in two lines", 20_000, None, flags)
-            .half()
-            .bytes(0),
-        figure(NOTIFIED, 20_000, Some(1.1), ping_pong)
-            .half()
-            .beside("flag", bare_flags),
-        figure(NOTIFIED, 2_000, Some(1.1), ping_pong)
-            .half()
-            .bytes(32 << 10)
-            .beside("memcpy, flag", copies),
-        figure(NOTIFIED, 100, Some(1.1), ping_pong)
-            .half()
-            .bytes(1 << 20)
-            .beside("memcpy, flag", copies),
-        figure("epoch, its origin", 20_000, Some(1.1), epoch_origin)
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all = vec![
+            figure("bare flags in two lines", 20_000, None, flags)
+                .half()
+                .bytes(0),
+            figure(NOTIFIED, 20_000, Some(1.1), ping_pong)
+                .half()
+                .beside("flag", bare_flags),
+        ];
+        all.extend([(2_000, 32 << 10), (100, 1 << 20)].map(|(rounds, bytes)| {
+            let figure = figure(NOTIFIED, rounds, Some(1.1), ping_pong).half();
+            figure.bytes(bytes).beside("memcpy, flag", copies)
+        }));
+        all.extend([
+            figure("epoch, its origin", 20_000, Some(1.1), |stage, rounds| {
+                epochs(stage, rounds, 0)
+            })
             .bytes(0)
             .beside("2 flags", bare_flags),
-        figure("epoch, its target", 20_000, Some(1.1), epoch_target)
+            figure("epoch, its target", 20_000, Some(1.1), |stage, rounds| {
+                epochs(stage, rounds, 1)
+            })
             .bytes(0)
             .beside("2 flags", bare_flags),
-        figure("fetch_and_op", 20_000, Some(1.5), fetch_and_op)
+            figure("fetch_and_op", 20_000, Some(1.5), |stage, rounds| {
+                fetch_and_op(stage, &stage.words, rounds)
+            })
             .bytes(4)
             .beside("fetch_add", |stage, rounds| stage.alone(rounds, Raw::add)),
-        figure("compare_and_swap", 20_000, Some(1.5), compare_and_swap)
-            .bytes(4)
-            .beside("compare_exchange", |stage, rounds| {
-                stage.alone(rounds, Raw::compare_swap);
-            }),
-        figure("fetch_and_op", 20_000, None, fetch_and_op_long)
+            figure("compare_and_swap", 20_000, Some(1.5), compare_and_swap)
+                .bytes(4)
+                .beside("compare_exchange", |stage, rounds| {
+                    stage.alone(rounds, Raw::compare_swap);
+                }),
+            figure("fetch_and_op", 20_000, None, |stage, rounds| {
+                fetch_and_op(stage, &stage.window, rounds)
+            })
             .beside("fetch_add", |stage, rounds| stage.alone(rounds, Raw::add)),
-        figure("exclusive lock, unlock", 20_000, Some(1.5), exclusive)
-            .bytes(0)
-            .beside("4 fetch_adds", |stage, rounds| {
-                stage.alone(rounds, Raw::lock);
-            }),
-        figure("put, one after the other", 100_000, None, puts),
-        figure(
-            "put_notify, one after the other",
-            50_000,
-            None,
-            put_notifies,
-        ),
-        figure("get", 20_000, None, gets),
-        figure("barrier", 10_000, None, barrier).ranks(2),
-        figure("barrier", 500, None, barrier).ranks(4),
-        figure("barrier", 200, None, barrier).ranks(8),
-        figure("barrier", 100, None, barrier).ranks(16),
-        figure("put_notify round a ring", 10_000, None, ring).ranks(2),
-        figure("put_notify round a ring", 500, None, ring).ranks(4),
-        figure("put_notify round a ring", 200, None, ring).ranks(8),
-        figure("put_notify round a ring", 100, None, ring).ranks(16),
-        figure(PAIRS, 3_000, None, ping_pong)
-            .half()
-            .crowd(3, bare_pairs),
-        figure(PAIRS, 3_000, None, ping_pong)
-            .half()
-            .crowd(4, bare_pairs),
-        figure(PAIRS, 3_000, None, ping_pong)
-            .half()
-            .crowd(8, bare_pairs),
-        figure(HANDED, 500, None, handed_on).crowd(3, bare_handed_on),
-        figure(HANDED, 500, None, handed_on).crowd(4, bare_handed_on),
-        figure(HANDED, 500, None, handed_on).crowd(8, bare_handed_on),
-        figure(STREAMS, 20_000, None, put_notifies).crowd(3, bare_streams),
-        figure(STREAMS, 20_000, None, put_notifies).crowd(4, bare_streams),
-        figure(STREAMS, 20_000, None, put_notifies).crowd(8, bare_streams),
-    ];
+            figure("exclusive lock, unlock", 20_000, Some(1.5), exclusive)
+                .bytes(0)
+                .beside("4 fetch_adds", |stage, rounds| {
+                    stage.alone(rounds, Raw::lock)
+                }),
+            figure("put, one after the other", 100_000, None, puts),
+            figure(
+                "put_notify, one after the other",
+                50_000,
+                None,
+                put_notifies,
+            ),
+            figure("get", 20_000, None, gets),
+        ]);
+        const MANY: [(u16, u64); 4] = [(2, 10_000), (4, 500), (8, 200), (16, 100)];
+        let many =
+            |name, call| MANY.map(|(ranks, rounds)| figure(name, rounds, None, call).ranks(ranks));
+        all.extend(many("barrier", barrier));
+        all.extend(many("put_notify round a ring", ring));
+        const CROWDS: [u16; 3] = [3, 4, 8];
+        // Where ranks share processors: there and back in pairs; one message that is handed on from
+        // rank to rank; in pairs, one way.
+        all.extend(CROWDS.map(|ranks| {
+            let pairs = figure("crowded: pairs", 3_000, None, ping_pong);
+            pairs.half().crowd(ranks, bare_pairs)
+        }));
+        all.extend(CROWDS.map(|ranks| {
+            let handed = figure("crowded: handed on", 500, None, handed_on);
+            handed.crowd(ranks, bare_handed_on)
+        }));
+        all.extend(CROWDS.map(|ranks| {
+            let streams = figure("crowded: one after the other", 20_000, None, put_notifies);
+            streams.crowd(ranks, bare_streams)
+        }));
+        all
+    }
 }
 
 const TAG: Tag = Tag(1);
@@ -166,7 +170,7 @@ pub(crate) struct Stage<'a, 'w, L: Link> {
     words: Window<'w, u32, L>,
     /// What is sent, and where what came is copied.
     from: Vec<u64>,
-    into: Vec<u64>,
+    into: RefCell<Vec<u64>>,
 }
 
 impl<'a, 'w, L: Link> Stage<'a, 'w, L> {
@@ -181,7 +185,7 @@ impl<'a, 'w, L: Link> Stage<'a, 'w, L> {
             window: world.allocate(elements)?,
             words: world.allocate(1)?,
             from: vec![7; elements],
-            into: vec![0; elements],
+            into: RefCell::new(vec![0; elements]),
         })
     }
 
@@ -203,14 +207,14 @@ impl<'a, 'w, L: Link> Stage<'a, 'w, L> {
     }
 
     fn request(&self, from: impl Into<Source>, count: u16) -> Result<Request<'_, L>, Error> {
-        let request = self.window.expect(0..self.into.len(), TAG)?;
+        let request = self.window.expect(0..self.from.len(), TAG)?;
         request.from(from)?.times(count)
     }
 }
 
 /// Two flags, in lines of their own: what a message each way takes at least that does not come back
 /// through the line it came in.
-fn flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+fn flags<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     stage.raw.reset();
     stage.world.barrier()?;
     stage.raw.copies(stage.me, rounds, &[], &mut []);
@@ -218,7 +222,7 @@ fn flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error
 }
 
 /// The same, as what messages each way are compared with: a round is two of them.
-fn bare_flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
+fn bare_flags<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) {
     stage.raw.copies(stage.me, rounds, &[], &mut []);
 }
 
@@ -226,12 +230,12 @@ fn bare_flags<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
 /// waits; and who is told copies the data out of the window.
 ///
 /// [NA]: flagpost#sources
-fn ping_pong<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+fn ping_pong<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     if !stage.has_part() {
         return stage.world.barrier();
     }
-    let mut into = std::mem::take(&mut stage.into);
-    let mut arrived = stage.window.expect(0..into.len(), TAG)?.from(stage.peer)?;
+    let mut into = stage.into.borrow_mut();
+    let mut arrived = stage.request(stage.peer, 1)?;
     if !stage.is_first() {
         arrived.start()?;
     }
@@ -250,20 +254,13 @@ fn ping_pong<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), E
     if arrived.is_started() {
         arrived.cancel()?;
     }
-    drop(arrived);
-    stage.into = into;
     Ok(())
 }
 
-fn copies<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
-    let Stage {
-        raw,
-        me,
-        from,
-        into,
-        ..
-    } = stage;
-    raw.copies(*me, rounds, from, into);
+fn copies<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) {
+    stage
+        .raw
+        .copies(stage.me, rounds, &stage.from, &mut stage.into.borrow_mut());
 }
 
 /// Empty epochs between rank `origin` and the other.
@@ -281,53 +278,47 @@ fn epochs<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64, origin: usize) -> Resu
     Ok(())
 }
 
-fn epoch_origin<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
-    epochs(stage, rounds, 0)
-}
-
-fn epoch_target<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
-    epochs(stage, rounds, 1)
-}
-
-/// Rank 0 alone under a shared lock of rank 1's piece.
-fn fetch_and_op<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+/// Rank 0 alone under a shared lock of rank 1's piece, which it gives back then.
+fn locked<'w, T: Pod, L: Link>(
+    stage: &Stage<'_, 'w, L>,
+    window: &Window<'w, T, L>,
+    work: impl FnOnce(&Lock<'_, 'w, T, L>) -> Result<(), Error>,
+) -> Result<(), Error> {
     if stage.me != 0 {
         return Ok(());
     }
-    let lock = stage.words.lock_shared(ONE)?;
-    for _ in 0..rounds {
-        lock.fetch_and_op(ONE, 0, 1, Operation::SUM)?;
-    }
+    let lock = window.lock_shared(ONE)?;
+    work(&lock)?;
     lock.unlock()
 }
 
-fn fetch_and_op_long<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
-    if stage.me != 0 {
-        return Ok(());
-    }
-    let lock = stage.window.lock_shared(ONE)?;
-    for _ in 0..rounds {
-        lock.fetch_and_op(ONE, 0, 1, Operation::SUM)?;
-    }
-    lock.unlock()
+fn fetch_and_op<'w, T: Integer + From<u8>, L: Link>(
+    stage: &Stage<'_, 'w, L>,
+    window: &Window<'w, T, L>,
+    rounds: u64,
+) -> Result<(), Error> {
+    locked(stage, window, |lock| {
+        for _ in 0..rounds {
+            lock.fetch_and_op(ONE, 0, T::from(1), Operation::SUM)?;
+        }
+        Ok(())
+    })
 }
 
-fn compare_and_swap<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
-    if stage.me != 0 {
-        return Ok(());
-    }
-    let lock = stage.words.lock_shared(ONE)?;
-    let mut old = lock.fetch_and_op(ONE, 0, 0, Operation::SUM)?;
-    for _ in 0..rounds {
-        let new = old.wrapping_add(1);
-        let found = lock.compare_and_swap(ONE, 0, old, new)?;
-        // Nobody else changes it.
-        old = black_box(if found == old { new } else { found });
-    }
-    lock.unlock()
+fn compare_and_swap<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+    locked(stage, &stage.words, |lock| {
+        let mut old = lock.fetch_and_op(ONE, 0, 0, Operation::SUM)?;
+        for _ in 0..rounds {
+            let new = old.wrapping_add(1);
+            let found = lock.compare_and_swap(ONE, 0, old, new)?;
+            // Nobody else changes it.
+            old = black_box(if found == old { new } else { found });
+        }
+        Ok(())
+    })
 }
 
-fn exclusive<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+fn exclusive<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     if stage.me != 0 {
         return Ok(());
     }
@@ -338,20 +329,17 @@ fn exclusive<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), E
     Ok(())
 }
 
-fn puts<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
-    if stage.me != 0 {
-        return Ok(());
-    }
-    let lock = stage.window.lock_shared(ONE)?;
-    for _ in 0..rounds {
-        lock.put(ONE, 0, &stage.from)?;
-    }
-    lock.flush(ONE)?;
-    lock.unlock()
+fn puts<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+    locked(stage, &stage.window, |lock| {
+        for _ in 0..rounds {
+            lock.put(ONE, 0, &stage.from)?;
+        }
+        lock.flush(ONE)
+    })
 }
 
 /// The second of a pair takes what comes as it comes, so this is the rate of the slower side.
-fn put_notifies<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+fn put_notifies<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     /// How many a request waits for.
     const MANY: u16 = 50;
     if !stage.has_part() {
@@ -371,19 +359,17 @@ fn put_notifies<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<()
     Ok(())
 }
 
-fn gets<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
-    if stage.me != 0 {
-        return Ok(());
-    }
-    let lock = stage.window.lock_shared(ONE)?;
-    let into = &mut stage.into;
-    for _ in 0..rounds {
-        lock.get(ONE, 0, into)?;
-    }
-    lock.unlock()
+fn gets<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+    let mut into = stage.into.borrow_mut();
+    locked(stage, &stage.window, |lock| {
+        for _ in 0..rounds {
+            lock.get(ONE, 0, &mut into)?;
+        }
+        Ok(())
+    })
 }
 
-fn barrier<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+fn barrier<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     for _ in 0..rounds {
         stage.world.barrier()?;
     }
@@ -391,7 +377,7 @@ fn barrier<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Err
 }
 
 /// Every rank tells the next and waits for the one before.
-fn ring<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+fn ring<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
     let size = stage.world.size();
     let me = stage.world.rank();
     let mut arrived = stage.request(me.prev(size), 1)?;
@@ -404,39 +390,30 @@ fn ring<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error>
 }
 
 /// One message goes round all ranks: all but one wait. A round is as many messages as ranks.
-fn handed_on<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
-    let mut into = std::mem::take(&mut stage.into);
+fn handed_on<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) -> Result<(), Error> {
+    let mut into = stage.into.borrow_mut();
     let (me, size) = (stage.world.rank(), stage.world.size());
-    let mut arrived = stage
-        .window
-        .expect(0..into.len(), TAG)?
-        .from(me.prev(size))?;
+    let pass_on = || stage.window.put_notify(me.next(size), 0, &stage.from, TAG);
+    let mut arrived = stage.request(me.prev(size), 1)?;
     arrived.start()?;
     stage.world.barrier()?;
     for _ in 0..rounds / u64::from(size) {
         if stage.me == 0 {
-            stage
-                .window
-                .put_notify(me.next(size), 0, &stage.from, TAG)?;
+            pass_on()?;
         }
         arrived.wait()?;
         stage.window.local().copy_out(0, &mut into)?;
         arrived.start()?;
         if stage.me != 0 {
-            stage
-                .window
-                .put_notify(me.next(size), 0, &stage.from, TAG)?;
+            pass_on()?;
         }
     }
-    arrived.cancel()?;
-    drop(arrived);
-    stage.into = into;
-    Ok(())
+    arrived.cancel()
 }
 
 // ---- The same over naive rings ----
 
-fn bare_pairs<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
+fn bare_pairs<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) {
     if !stage.has_part() {
         return;
     }
@@ -451,7 +428,7 @@ fn bare_pairs<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
     }
 }
 
-fn bare_handed_on<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
+fn bare_handed_on<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) {
     let size = stage.world.size();
     let next = stage.world.rank().next(size).index();
     for _ in 0..rounds / u64::from(size) {
@@ -465,7 +442,7 @@ fn bare_handed_on<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
     }
 }
 
-fn bare_streams<L: Link>(stage: &mut Stage<'_, '_, L>, rounds: u64) {
+fn bare_streams<L: Link>(stage: &Stage<'_, '_, L>, rounds: u64) {
     for _ in 0..rounds {
         if !stage.has_part() {
             return;

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 fn run_in<M: Linked>(arguments: &Arguments, flushes: fn(&M::Link) -> u64) -> Result<bool> {
-    let figures = Figure::<M::Link>::ALL;
+    let figures = Figure::<M::Link>::all();
     let is_coherent = M::NAME == Coherent::NAME;
     let chosen: Vec<&Figure<M::Link>> = figures
         .iter()

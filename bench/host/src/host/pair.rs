@@ -111,7 +111,7 @@ fn rank<L: Link>(
     rounds: Rounds,
     flushes: fn(&L) -> u64,
 ) -> Result<Vec<Batch>, Error> {
-    let mut stage = Stage::new(world, raw, figure.bytes)?;
+    let stage = Stage::new(world, raw, figure.bytes)?;
     let me = world.rank().index();
     let mut all = Vec::new();
     for batch in 0..=rounds.batches {
@@ -126,7 +126,7 @@ fn rank<L: Link>(
         })?;
         let raw_ns = match figure.bare {
             Some(bare) => time(world, rounds.figure, || {
-                bare(&mut stage, rounds.figure);
+                bare(&stage, rounds.figure);
                 Ok(())
             })?,
             None => line_ns,
@@ -135,7 +135,7 @@ fn rank<L: Link>(
         let ns = time(world, rounds.figure, || {
             let before = flushes(world.link());
             let start = Instant::now();
-            let done = (figure.call)(&mut stage, rounds.figure);
+            let done = (figure.call)(&stage, rounds.figure);
             let time = if stage.has_part() {
                 start.elapsed().as_nanos()
             } else {
