@@ -21,6 +21,13 @@ pub fn scc(cores: u16, memory_size: u32, latencies: Latencies) -> Config {
         latencies,
         publish: 32,
         controllers: Some(Controllers::Edges(controllers(cores))),
+        ..timed()
+    }
+}
+
+/// Virtual time, for as long as it takes.
+pub(crate) fn timed() -> Config {
+    Config {
         schedule: Schedule::Timed,
         oracles: Oracles::ALL,
         max_steps: u64::MAX,

@@ -5,12 +5,11 @@
 //! mesh, two cores to a tile.
 
 use flagpost::epoch::Assert;
-use flagpost::{Config as WorldConfig, Rank, Session, World};
-use flagpost_mapped::Mapped;
-use flagpost_sim::{Config, Oracles, Report, Schedule, Sim, SimCore};
+use flagpost::{Rank, World};
+use flagpost_sim::{Config, Report, SimCore};
 
-use crate::Failure;
-use crate::pscw::{BUFFER, MESH};
+use crate::pscw::MESH;
+use crate::{BUFFER, Chip, Failure, in_world, run, timed};
 
 /// Most cores.
 pub const CORES_MAX: u16 = 48;
@@ -36,25 +35,20 @@ pub struct Crossing {
 /// # Errors
 /// The account of a run that failed.
 pub fn measure(cores: u16) -> Result<Crossing, Box<Report>> {
-    let fence = fence(cores)?;
-    let mut before = 0;
+    let mut found = Crossing {
+        fence: fence(cores)?,
+        epoch: None,
+        before: 0,
+    };
     for k in 1..cores {
         let epoch = epoch(cores, k)?;
-        if epoch > fence {
-            let epoch = Some((k, epoch));
-            return Ok(Crossing {
-                fence,
-                epoch,
-                before,
-            });
+        if epoch > found.fence {
+            found.epoch = Some((k, epoch));
+            break;
         }
-        before = epoch;
+        found.before = epoch;
     }
-    Ok(Crossing {
-        fence,
-        epoch: None,
-        before,
-    })
+    Ok(found)
 }
 
 /// Cycles of a fence of `cores` ranks.
@@ -80,23 +74,19 @@ fn cycles(cores: u16, k: Option<u16>) -> Result<u64, Box<Report>> {
         memory_size: 16 << 10,
         buffer_size: BUFFER,
         mesh: Some(MESH),
-        schedule: Schedule::Timed,
-        oracles: Oracles::ALL,
-        max_steps: u64::MAX,
-        ..Config::default()
+        ..timed()
     };
-    let report = Sim::new(config).run(|core| program(core, k));
+    let report = run(config, |core| {
+        let clock = core.clone();
+        in_world(core, |world| program(&clock, world, k))
+    })?;
     match &report.marks[..] {
-        [begin, end] if report.is_done() => Ok((end.cycles - begin.cycles).div_ceil(EPOCHS)),
+        [begin, end] => Ok((end.cycles - begin.cycles).div_ceil(EPOCHS)),
         _ => Err(Box::new(report)),
     }
 }
 
-fn program(core: SimCore, k: Option<u16>) -> Result<(), Failure> {
-    let clock = core.clone();
-    let mut arena = [0; 1024];
-    let link = Mapped::start(core, Session::FIRST)?;
-    let world = World::start(link, &mut arena, WorldConfig::default())?;
+fn program(clock: &SimCore, world: &World<'_, Chip>, k: Option<u16>) -> Result<(), Failure> {
     let window = world.allocate::<u64>(4)?;
     let (me, size) = (world.rank(), world.size());
     let ahead = |distance| me.ahead(distance, size);

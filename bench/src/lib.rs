@@ -22,6 +22,13 @@
 //! [PSCW-SCC]: flagpost#sources
 #![forbid(unsafe_code)]
 
+use flagpost::{Config as WorldConfig, Session, World};
+use flagpost_hal::Topology as _;
+use flagpost_mapped::Mapped;
+use flagpost_sim::{Config, Report, Sim, SimCore};
+
+use chip::timed;
+
 mod charged;
 mod chip;
 pub mod cross;
@@ -40,6 +47,30 @@ pub mod two_sided;
 pub use charged::Charged;
 pub use chip::{BUFFER, scc};
 pub use time::{Cycles, processor_time};
+
+type Chip = Mapped<SimCore>;
+
+/// Runs `program` on all cores of a chip.
+fn run(
+    chip: Config,
+    program: impl Fn(SimCore) -> Result<(), Failure>,
+) -> Result<Report, Box<Report>> {
+    let report = Sim::new(chip).run(program);
+    match report.is_done() {
+        true => Ok(report),
+        false => Err(Box::new(report)),
+    }
+}
+
+/// The part of a core in a world of all cores.
+fn in_world(
+    core: SimCore,
+    program: impl for<'w> FnOnce(&'w World<'w, Chip>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut words = vec![0; 256 + 4 * usize::from(core.cores())];
+    let link = Mapped::start(core, Session::FIRST)?;
+    program(&World::start(link, &mut words, WorldConfig::default())?)
+}
 
 /// Why a core of a benchmark stopped.
 #[derive(Debug)]

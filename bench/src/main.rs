@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use flagpost_bench::pscw::{Class, Strategy};
-use flagpost_bench::{explore, ops, pscw, ring};
+use flagpost_bench::pscw::{Class, Setup, Strategy};
+use flagpost_bench::{BUFFER, explore, ops, pscw, ring};
 use flagpost_common::{Json, out, say, table};
 use flagpost_sim::{Latencies, Oracles, Report, Schedule};
 
@@ -57,37 +57,8 @@ struct Pscw {
         default_value = "match-vector"
     )]
     strategy: Vec<Strategy>,
-    /// When the origin waits for posts, and when its puts leave
-    #[arg(long, value_enum, default_value = "trigger-only")]
-    class: Class,
-    /// Cores of the chip, up to 1024, which all make the window [default: one more than targets]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1024), allow_negative_numbers = true)]
-    cores: Option<u16>,
-    /// Bytes of each core's message buffer: slots that do not fit lie in memory
-    #[arg(long, value_name = "N", default_value = "8192", value_parser = buffer, allow_negative_numbers = true)]
-    buffer: u32,
-    /// Words of 8 bytes put to each target, up to 4; the published experiment has none
-    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u16).range(..=4), allow_negative_numbers = true)]
-    words: u16,
-    /// Core cycles that the origin computes before it puts to each target
-    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
-    work: u32,
-    /// Core cycles by which each target posts later than the one before
-    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
-    skew: u32,
-    /// Core cycles between two epochs of the origin, not measured, in which targets can post
-    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
-    lead: u32,
-    /// Core cycles charged per target and loop, or per message, for code that the model does not
-    /// execute
-    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
-    software_cycles: u32,
-    /// Memory controllers, on both edges of the mesh [default: 4, as on the SCC]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4), allow_negative_numbers = true)]
-    controllers: Option<u16>,
-    /// What accesses cost: scc-eas, scc-barrelfish, cxl; et and tensix-bh are assumptions only
-    #[arg(long, value_name = "NAME", default_value = "scc-eas")]
-    latencies: Latencies,
+    #[command(flatten)]
+    setup: Setup,
     /// The sums of origin and target, and by how many percent the quartiles of each call differ
     /// from its median
     #[arg(long)]
@@ -104,27 +75,16 @@ impl Pscw {
         ends.max().unwrap_or_default()
     }
 
-    fn setup(&self, strategy: Strategy, targets: u16) -> pscw::Setup {
-        pscw::Setup {
-            strategy,
-            class: self.class,
-            cores: self.cores,
-            buffer: self.buffer,
-            words: self.words,
-            work: self.work,
-            skew: self.skew,
-            lead: self.lead,
-            controllers: self.controllers,
-            software_cycles: self.software_cycles,
-            latencies: self.latencies,
-            ..pscw::Setup::new(targets)
-        }
-    }
-
     /// Whether it is the published experiment, without what windows are needed for.
     fn is_plain(&self) -> bool {
-        let whole = self.buffer == pscw::BUFFER;
-        whole && self.words == 0 && self.work == 0 && matches!(self.class, Class::TriggerOnly)
+        let Setup {
+            buffer,
+            words,
+            work,
+            class,
+            ..
+        } = self.setup;
+        buffer == BUFFER && words == 0 && work == 0 && class == Class::TriggerOnly
     }
 }
 
@@ -163,7 +123,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     if let Commands::Pscw(arguments) = &cli.command
-        && let Some(cores) = arguments.cores
+        && let Some(cores) = arguments.setup.cores
         && cores <= arguments.most_targets()
     {
         say(&format!(
@@ -239,25 +199,18 @@ fn targets(text: &str) -> Result<RangeInclusive<u16>, String> {
     range.ok_or_else(|| format!("not K or A..B with 1 <= A <= B <= {max}"))
 }
 
-fn software(text: &str) -> Result<u32, String> {
-    const MAX: u32 = 1_000_000;
-    let cycles = text.parse().ok().filter(|&cycles| cycles <= MAX);
-    cycles.ok_or_else(|| format!("not a number of cycles from 0 to {MAX}"))
-}
-
-fn buffer(text: &str) -> Result<u32, String> {
-    let bytes = text.parse().ok();
-    let bytes = bytes.filter(|bytes: &u32| *bytes <= pscw::BUFFER && bytes.is_multiple_of(32));
-    bytes.ok_or_else(|| format!("not a multiple of 32 from 0 to {}", pscw::BUFFER))
-}
-
 fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
+    let setup = &arguments.setup;
     let mut rows = Vec::new();
-    let class = name(&arguments.class);
-    let puts = arguments.words > 0 || arguments.work > 0;
+    let class = name(&setup.class);
+    let puts = setup.words > 0 || setup.work > 0;
     for targets in arguments.targets.iter().cloned().flatten() {
         for &strategy in &arguments.strategy {
-            let measured = pscw::measure(&arguments.setup(strategy, targets))?;
+            let measured = pscw::measure(&Setup {
+                strategy,
+                targets,
+                ..*setup
+            })?;
             let strategy = name(&strategy);
             let mut times = vec![
                 ("post_us", measured.post),
@@ -274,8 +227,8 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
                     .number("targets", targets)
                     .text("strategy", &strategy)
                     .text("class", &class)
-                    .number("cores", arguments.cores.unwrap_or(targets + 1))
-                    .number("software_cycles", arguments.software_cycles);
+                    .number("cores", setup.cores.unwrap_or(targets + 1))
+                    .number("software_cycles", setup.software_cycles);
                 let object = times
                     .iter()
                     .fold(object, |o, (name, time)| o.number(name, time));
@@ -292,14 +245,14 @@ fn run_pscw(arguments: &Pscw) -> Result<(), Box<Report>> {
         }
     }
     if !arguments.json {
-        let assumed = match arguments.latencies.assumed() {
+        let assumed = match setup.latencies.assumed() {
             true => " (assumptions, not published)",
             false => "",
         };
         out(&format!(
             "{}{assumed}, {} software cycles per target and loop, {class}, medians of {} epochs in us",
-            arguments.latencies,
-            arguments.software_cycles,
+            setup.latencies,
+            setup.software_cycles,
             pscw::EPOCHS
         ));
         let mut head = vec![
@@ -334,25 +287,17 @@ fn name(value: &impl ValueEnum) -> String {
 fn run_ops(arguments: &Ops) -> Result<(), Box<Report>> {
     let mut rows = Vec::new();
     for (call, bytes) in ops::all().filter(|(call, _)| call.contains(&arguments.call)) {
-        let cost = ops::measure(call, bytes)?;
-        let figures = [
-            ("remote_reads", cost.remote_reads),
-            ("remote_writes", cost.remote_writes),
-            ("local_accesses", cost.local_accesses),
-            ("locks", cost.locks),
-            ("atomics", cost.atomics),
-            ("misses", cost.misses),
-            ("cycles", cost.cycles),
-        ];
+        let figures = ops::measure(&call, bytes)?;
         if arguments.json {
-            let mut object = Json::new().text("call", call).number("bytes", bytes);
-            for (name, figure) in figures {
+            let mut object = Json::new().text("call", &call).number("bytes", bytes);
+            for &(name, figure) in &figures {
                 object = object.number(name, figure);
             }
             object.print();
         }
-        let figures = figures.map(|(_, figure)| figure.to_string());
-        rows.push([&[call.to_owned(), bytes.to_string()], &figures[..]].concat());
+        let mut row = vec![call, bytes.to_string()];
+        row.extend(figures.iter().map(|(_, figure)| figure.to_string()));
+        rows.push(row);
     }
     if !arguments.json {
         let head = [

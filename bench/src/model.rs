@@ -133,7 +133,7 @@ pub fn simulated(tell: &dyn Fn(u64, u64)) -> Result<Vec<Model>, Box<Report>> {
 fn points(made: &Made, experiment: &str, variant: &str) -> Vec<(f64, f64)> {
     let of_it = made.iter().filter(|((name, _), _)| *name == experiment);
     let point = |((_, at), row): (&(&str, u64), &micro::Row)| {
-        let cost = row.iter().find(|(known, _)| *known == variant)?.1;
+        let cost = micro::cost(row, variant)?;
         let x = match experiment {
             "fence" => (*at as f64).log2().ceil(),
             _ => *at as f64,
@@ -148,7 +148,7 @@ fn points(made: &Made, experiment: &str, variant: &str) -> Vec<(f64, f64)> {
 fn log_gp(made: &Made) -> Result<Vec<Model>, Box<Report>> {
     let notified = points(made, "latency", "notified");
     let half = notified.first().map_or(0.0, |&(_, half)| half);
-    let sends = ops::measure("notify.put_notify", 8)?.cycles as f64;
+    let sends = micro::cost(&ops::measure("notify.put_notify", 8)?, "cycles").unwrap_or(0) as f64;
     let receives = micro::matching(0)?;
     let receives = receives
         .iter()

@@ -39,18 +39,18 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use flagpost::epoch::Assert;
-use flagpost::{Config as WorldConfig, Rank, Rma as _, Session, Tag, Window, World};
+use flagpost::{Rank, Rma as _, Tag, Window, World};
 use flagpost_hal::{
     CachedMemory as _, Coherence as _, CoreId, Lines, Region, Relax as _, Topology as _,
     UncachedMemory as _, Watch,
 };
-use flagpost_mapped::Mapped;
-use flagpost_sim::{Config, Counters, Latencies, Marked, Mesh, Report, Sim, SimCore};
+use flagpost_sim::{Config, Counters, Latencies, Marked, Mesh, Report, SimCore};
 
+use crate::micro::Row;
 use crate::two_sided::{Channel, Shape};
-use crate::{BUFFER, Failure};
+use crate::{BUFFER, Chip, Failure, in_world, run};
 
 /// Bytes of the default sizes: 8 to 64 KiB.
 pub const SIZES: [usize; 14] = [
@@ -104,7 +104,8 @@ impl Variant {
     /// Those whose programs are right, and whose data are put.
     pub const ALL: [Self; 4] = [Self::Notified, Self::Pscw, Self::Fence, Self::TwoSided];
 
-    const fn name(self) -> &'static str {
+    /// Its name in commands.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Notified => "notified",
             Self::Stored => "stored",
@@ -126,21 +127,28 @@ impl fmt::Display for Variant {
 }
 
 /// What to measure.
-#[derive(Copy, Clone, Debug)]
+#[derive(Args, Copy, Clone, Debug)]
 pub struct Setup {
     /// How messages travel.
+    #[arg(skip = Variant::Notified)]
     pub variant: Variant,
     /// Bytes of a message: a multiple of 8, at most [`BYTES_MAX`].
+    #[arg(skip = 8_usize)]
     pub bytes: usize,
-    /// Distance of the two cores: 0 on one tile, 1 on neighbouring ones.
+    /// Distance of the two cores: 0 on one tile, 1 on neighbouring ones
+    #[arg(long, value_name = "HOPS", default_value = "1", value_parser = clap::value_parser!(u16).range(..=1), allow_negative_numbers = true)]
     pub hops: u16,
-    /// Cores of the world: two, or more that do nothing but fence with them.
+    /// Cores of the world: 2 to 48, of which all but two do nothing, or fence
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(2..=i64::from(CORES_MAX)), allow_negative_numbers = true)]
     pub cores: u16,
-    /// What accesses cost.
+    /// What accesses cost: scc-eas, scc-barrelfish, cxl; et and tensix-bh are assumptions only
+    #[arg(long, value_name = "NAME", default_value = "scc-eas")]
     pub latencies: Latencies,
     /// Rounds that count.
+    #[arg(skip = SPREAD)]
     pub rounds: usize,
     /// Core cycles that rank 0 computes between sending and waiting.
+    #[arg(skip = 0_u32)]
     pub work: u32,
 }
 
@@ -175,6 +183,18 @@ impl Measured {
     }
 }
 
+/// Half of a round trip in each of these variants.
+///
+/// # Errors
+/// The account of a run that failed.
+pub fn halves(setup: Setup, variants: &[Variant]) -> Result<Row, Box<Report>> {
+    let half = |&variant: &Variant| {
+        let measured = measure(&Setup { variant, ..setup })?;
+        Ok((variant.name(), measured.half()))
+    };
+    variants.iter().map(half).collect()
+}
+
 /// Measures one size of one variant.
 ///
 /// # Errors
@@ -205,7 +225,7 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
         mesh: Some(mesh),
         ..crate::scc(cores, memory, latencies)
     };
-    let report = Sim::new(config).run(|core| {
+    let report = run(config, |core| {
         let rounds = Rounds {
             core,
             bytes,
@@ -221,27 +241,16 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
             Variant::TwoSided => rounds.two_sided(Shape::PAIR),
             Variant::TwoSidedShare => rounds.two_sided(Shape::share(cores, BUFFER as usize)),
             Variant::Bare => rounds.bare(),
-            variant => rounds.in_world(variant),
+            variant => in_world(rounds.core.clone(), |world| rounds.in_world(world, variant)),
         }
-    });
-    if !report.is_done() {
-        return Err(Box::new(report));
-    }
+    })?;
     let marks: Vec<&Marked> = report.marks.iter().collect();
-    let ends = marks.windows(2).skip(WARM);
-    let computed = |round| {
-        [0, 1]
-            .map(|rank| computing(round, rank))
-            .iter()
-            .sum::<u32>()
-    };
-    let rounds = ends.zip(WARM..);
-    let rounds =
-        rounds.map(|(two, round)| two[1].cycles - two[0].cycles - u64::from(computed(round)));
-    let rounds: Vec<u64> = rounds.collect();
+    let computed = |round| u64::from(computing(round, 0) + computing(round, 1));
+    let ends = marks.windows(2).zip(0..).skip(WARM);
+    let cycles = ends.map(|(two, round)| two[1].cycles - two[0].cycles - computed(round));
     let last = marks.last_chunk::<2>().expect("two rounds at least");
     Ok(Measured {
-        round: rounds.iter().sum::<u64>().div_ceil(rounds.len() as u64),
+        round: cycles.sum::<u64>().div_ceil(setup.rounds as u64),
         counters: last.map(|mark| mark.counters),
     })
 }
@@ -382,10 +391,7 @@ impl Rounds {
         )
     }
 
-    fn in_world(&self, variant: Variant) -> Result<(), Failure> {
-        let link = Mapped::start(self.core.clone(), Session::FIRST)?;
-        let mut arena = [0; 512];
-        let world = World::start(link, &mut arena, WorldConfig::default())?;
+    fn in_world(&self, world: &World<'_, Chip>, variant: Variant) -> Result<(), Failure> {
         let window = world.allocate::<u64>(self.bytes / 8)?;
         window.set_inline(variant != Variant::Stored);
         if matches!(variant, Variant::NotifiedGet | Variant::PscwGet) {
@@ -403,7 +409,7 @@ impl Rounds {
         }
     }
 
-    fn notified(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+    fn notified(&self, window: &Window<'_, u64, Chip>) -> Result<(), Failure> {
         let peer = self.peer(window);
         let mut request = window.expect(0..window.len(), Tag(1))?.from(peer)?;
         self.run(
@@ -423,7 +429,7 @@ impl Rounds {
         data
     }
 
-    fn notified_get(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+    fn notified_get(&self, window: &Window<'_, u64, Chip>) -> Result<(), Failure> {
         let (peer, expected) = (self.peer(window), self.filled());
         let mut read = window.expect(0..0, Tag(1))?.from(peer)?;
         let mut arrived = vec![0; expected.len()];
@@ -439,7 +445,7 @@ impl Rounds {
         )
     }
 
-    fn pscw(&self, window: &Window<'_, u64, Mapped<SimCore>>, gets: bool) -> Result<(), Failure> {
+    fn pscw(&self, window: &Window<'_, u64, Chip>, gets: bool) -> Result<(), Failure> {
         let peer = [self.peer(window)];
         let group = window.world().group(&peer)?;
         let post = || window.post(&group).map(Some);
@@ -478,7 +484,7 @@ impl Rounds {
         )
     }
 
-    fn fences(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+    fn fences(&self, window: &Window<'_, u64, Chip>) -> Result<(), Failure> {
         let peer = self.peer(window);
         // Rank 0 puts in the first epoch, and nobody puts to it; and so on in turns.
         let puts = Assert::NO_STORE | Assert::NO_PUT;
@@ -510,7 +516,7 @@ impl Rounds {
         Ok(open.end()?)
     }
 
-    fn fences_of_others(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Result<(), Failure> {
+    fn fences_of_others(&self, window: &Window<'_, u64, Chip>) -> Result<(), Failure> {
         let nothing = Assert::NO_STORE | Assert::NO_PUT;
         let mut epoch = window.fence(nothing | Assert::NO_PRECEDE)?;
         for _ in 0..2 * self.count {
@@ -519,7 +525,7 @@ impl Rounds {
         Ok(epoch.end()?)
     }
 
-    fn peer(&self, window: &Window<'_, u64, Mapped<SimCore>>) -> Rank {
+    fn peer(&self, window: &Window<'_, u64, Chip>) -> Rank {
         Rank::new(1 - window.world().rank().get())
     }
 }

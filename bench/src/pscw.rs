@@ -15,18 +15,13 @@ mod messages;
 
 use std::cell::RefCell;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use flagpost::epoch::Strategy as Signalling;
-use flagpost::{
-    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Rma as _, Session, World,
-};
-use flagpost_hal::{Clock, Topology};
-use flagpost_mapped::Mapped;
-use flagpost_sim::{
-    Config, Controllers, Counters, Latencies, Mesh, Oracles, Report, Schedule, Sim, SimCore,
-};
+use flagpost::{EpochSlots, MatchVector, MatchingList, Rank, Rma as _, World};
+use flagpost_hal::Clock;
+use flagpost_sim::{Config, Controllers, Counters, Latencies, Mesh, Report, SimCore};
 
-use crate::{Charged, Cycles, Failure};
+use crate::{BUFFER, Charged, Chip, Cycles, Failure, in_world, run, timed};
 use flagpost_common::Sorted;
 
 /// Epochs of the published experiment.
@@ -37,9 +32,6 @@ pub const TARGETS_MAX: u16 = 47;
 
 /// Words of a target's piece.
 pub const WORDS: u16 = 4;
-
-/// A core's half of a tile's 16 KiB.
-pub const BUFFER: u32 = 8 << 10;
 
 /// Most cores of a chip.
 pub const CORES_MAX: u16 = 1024;
@@ -78,36 +70,60 @@ pub enum Class {
 }
 
 /// What to measure.
-#[derive(Copy, Clone, Debug)]
+#[derive(Args, Copy, Clone, Debug)]
 pub struct Setup {
     /// How posts and completions are signalled.
+    #[arg(skip = Strategy::MatchVector)]
     pub strategy: Strategy,
-    /// When things happen.
+    /// When the origin waits for posts, and when its puts leave
+    #[arg(long, value_enum, default_value = "trigger-only")]
     pub class: Class,
     /// How many targets: from 1, at most [`TARGETS_MAX`].
+    #[arg(skip = 1_u16)]
     pub targets: u16,
-    /// How many cores the chip has, all of which make the window: more than targets. None: one
-    /// more.
+    /// Cores of the chip, up to 1024, which all make the window [default: one more than targets]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1024), allow_negative_numbers = true)]
     pub cores: Option<u16>,
-    /// Bytes of a core's message buffer, which slots lie in if they fit: [`BUFFER`] on the SCC.
+    /// Bytes of each core's message buffer: slots that do not fit lie in memory
+    #[arg(long, value_name = "N", default_value = "8192", value_parser = buffer, allow_negative_numbers = true)]
     pub buffer: u32,
-    /// Core cycles charged per target and loop for code that the model does not execute.
-    pub software_cycles: u32,
-    /// Words of 8 bytes that are put to each target, up to [`WORDS`]. The published experiment has
-    /// none.
+    /// Words of 8 bytes put to each target, up to 4; the published experiment has none
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u16).range(..=4), allow_negative_numbers = true)]
     pub words: u16,
-    /// Core cycles that the origin computes before it puts to each target.
+    /// Core cycles that the origin computes before it puts to each target
+    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
     pub work: u32,
-    /// Core cycles by which each target posts later than the one before.
+    /// Core cycles by which each target posts later than the one before
+    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
     pub skew: u32,
-    /// Core cycles between two epochs of the origin, in which targets can post. Not measured.
+    /// Core cycles between two epochs of the origin, not measured, in which targets can post
+    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
     pub lead: u32,
-    /// How many memory controllers there are. None: 4, as on the SCC.
+    /// Core cycles charged per target and loop, or per message, for code that the model does not
+    /// execute
+    #[arg(long, value_name = "N", default_value = "0", value_parser = software, allow_negative_numbers = true)]
+    pub software_cycles: u32,
+    /// Memory controllers, on both edges of the mesh [default: 4, as on the SCC]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4), allow_negative_numbers = true)]
     pub controllers: Option<u16>,
-    /// What accesses cost.
+    /// What accesses cost: scc-eas, scc-barrelfish, cxl; et and tensix-bh are assumptions only
+    #[arg(long, value_name = "NAME", default_value = "scc-eas")]
     pub latencies: Latencies,
     /// How often: [`EPOCHS`], unless in a hurry.
+    #[arg(skip = EPOCHS)]
     pub epochs: u32,
+}
+
+fn software(text: &str) -> Result<u32, String> {
+    const MAX: u32 = 1_000_000;
+    let cycles = text.parse().ok().filter(|&cycles| cycles <= MAX);
+    cycles.ok_or_else(|| format!("not a number of cycles from 0 to {MAX}"))
+}
+
+fn buffer(text: &str) -> Result<u32, String> {
+    let bytes = text.parse().ok();
+    let bytes = bytes.filter(|bytes: &u32| *bytes <= BUFFER && bytes.is_multiple_of(32));
+    bytes.ok_or_else(|| format!("not a multiple of 32 from 0 to {BUFFER}"))
 }
 
 impl Setup {
@@ -149,8 +165,6 @@ pub struct Measured {
     pub spread: [f64; 4],
     /// What each core did, start-up included.
     pub counters: Vec<Counters>,
-    /// What each core's clock showed at the end.
-    pub cycles: Vec<u64>,
 }
 
 impl Measured {
@@ -172,14 +186,34 @@ impl Measured {
     }
 }
 
+/// The calls that are timed.
+#[derive(Copy, Clone)]
+enum Call {
+    Post,
+    Start,
+    Put,
+    Complete,
+    Wait,
+}
+
 /// Cycles of each call, of all epochs; on targets also of all cores.
 #[derive(Default)]
-struct Samples {
-    post: Vec<u64>,
-    start: Vec<u64>,
-    put: Vec<u64>,
-    complete: Vec<u64>,
-    wait: Vec<u64>,
+struct Samples([RefCell<Vec<u64>>; 5]);
+
+impl Samples {
+    /// Makes a call, between two looks at the clock, the second one's cycles included.
+    fn time<T>(&self, clock: &SimCore, call: Call, make: impl FnOnce() -> T) -> T {
+        let begin = clock.cycles();
+        let done = make();
+        let cycles = clock.cycles() - begin;
+        self.0[call as usize].borrow_mut().push(cycles);
+        done
+    }
+
+    fn of(&self, call: Call) -> Sorted {
+        let samples = self.0[call as usize].borrow();
+        Sorted::new(samples.iter().map(|&cycles| cycles as f64))
+    }
 }
 
 /// Runs the experiment.
@@ -207,38 +241,24 @@ pub fn measure(setup: &Setup) -> Result<Measured, Box<Report>> {
         } else {
             4
         },
-        schedule: Schedule::Timed,
-        oracles: Oracles::ALL,
-        max_steps: u64::MAX,
-        ..Config::default()
+        ..timed()
     };
-    let samples = RefCell::new(Samples::default());
-    let report = Sim::new(config).run(|core| program(core, setup, &samples));
-    if !report.is_done() {
-        return Err(Box::new(report));
-    }
-    let samples = samples.into_inner();
+    let samples = Samples::default();
+    let report = run(config, |core| program(core, setup, &samples))?;
     let hertz = setup.latencies.costs().hertz;
-    let sorted = |samples: &[u64]| Sorted::new(samples.iter().map(|&cycles| cycles as f64));
-    let middle = |samples: &[u64]| Cycles {
-        count: sorted(samples).median() as u64,
+    let middle = |call| Cycles {
+        count: samples.of(call).median() as u64,
         hertz,
     };
-    let calls = [
-        &samples.post,
-        &samples.start,
-        &samples.complete,
-        &samples.wait,
-    ];
+    let calls = [Call::Post, Call::Start, Call::Complete, Call::Wait];
     Ok(Measured {
-        spread: calls.map(|samples| spread(&sorted(samples))),
-        post: middle(&samples.post),
-        start: middle(&samples.start),
-        put: middle(&samples.put),
-        complete: middle(&samples.complete),
-        wait: middle(&samples.wait),
+        spread: calls.map(|call| spread(&samples.of(call))),
+        post: middle(Call::Post),
+        start: middle(Call::Start),
+        put: middle(Call::Put),
+        complete: middle(Call::Complete),
+        wait: middle(Call::Wait),
         counters: report.counters,
-        cycles: report.cycles,
     })
 }
 
@@ -252,108 +272,77 @@ fn spread(samples: &Sorted) -> f64 {
 }
 
 /// What each core runs.
-fn program(core: SimCore, setup: &Setup, samples: &RefCell<Samples>) -> Result<(), Failure> {
+fn program(core: SimCore, setup: &Setup, samples: &Samples) -> Result<(), Failure> {
     if setup.strategy == Strategy::Messages {
         messages::epochs(&core, setup, samples);
         return Ok(());
     }
-    let mut arena = vec![0; 256 + 4 * usize::from(core.cores())];
-    let link = Mapped::start(core, Session::FIRST)?;
-    let world = World::start(link, &mut arena, WorldConfig::default())?;
-    let run = Run { setup, samples };
-    match setup.strategy {
-        Strategy::MatchVector => run.epochs::<MatchVector<'_>>(&world, ()),
-        Strategy::EpochSlots => run.epochs::<EpochSlots<'_>>(&world, ()),
-        Strategy::MatchingList => run.epochs::<MatchingList<'_>>(&world, setup.targets),
-        Strategy::Messages => Ok(()),
+    in_world(core, |world| match setup.strategy {
+        Strategy::EpochSlots => epochs::<EpochSlots<'_>>(world, setup, samples, ()),
+        Strategy::MatchingList => epochs::<MatchingList<'_>>(world, setup, samples, setup.targets),
+        _ => epochs::<MatchVector<'_>>(world, setup, samples, ()),
+    })
+}
+
+/// Computes for so many cycles.
+fn spend(clock: &SimCore, cycles: u32) {
+    if cycles > 0 {
+        clock.spend(cycles);
     }
 }
 
-/// Cycles between two looks at the clock, the second one's included.
-struct Span<'c>(&'c SimCore, u64);
-
-impl<'c> Span<'c> {
-    fn begin(clock: &'c SimCore) -> Self {
-        Self(clock, clock.cycles())
+fn epochs<'w, S: Signalling<'w, Chip>>(
+    world: &'w World<'w, Chip>,
+    setup: &Setup,
+    samples: &Samples,
+    options: S::Options,
+) -> Result<(), Failure> {
+    let clock = world.link().machine();
+    // A line, so that post and wait have one to keep coherent.
+    let options = (setup.software_cycles, options);
+    let window = world.allocate_with::<u64, Charged<S>>(WORDS.into(), options)?;
+    let origin = [Rank::new(0)];
+    let targets: Vec<Rank> = (1..=setup.targets).map(Rank::new).collect();
+    let (origins, group) = (world.group(&origin)?, world.group(&targets)?);
+    if world.rank().get() > setup.targets {
+        return Ok(());
     }
-
-    fn end(self) -> u64 {
-        self.0.cycles() - self.1
-    }
-}
-
-/// An experiment under way.
-struct Run<'s> {
-    setup: &'s Setup,
-    samples: &'s RefCell<Samples>,
-}
-
-impl Run<'_> {
-    fn epochs<'w, S: Signalling<'w, Mapped<SimCore>>>(
-        &self,
-        world: &'w World<'w, Mapped<SimCore>>,
-        options: S::Options,
-    ) -> Result<(), Failure> {
-        let (setup, clock) = (self.setup, world.link().machine());
-        // A line, so that post and wait have one to keep coherent.
-        let options = (setup.software_cycles, options);
-        let window = world.allocate_with::<u64, Charged<S>>(WORDS.into(), options)?;
-        let origin = [Rank::new(0)];
-        let targets: Vec<Rank> = (1..=setup.targets).map(Rank::new).collect();
-        let (origins, group) = (world.group(&origin)?, world.group(&targets)?);
-        if world.rank().get() > setup.targets {
-            return Ok(());
+    let data = [7; WORDS as usize];
+    let data = &data[..setup.words.into()];
+    for _ in 0..setup.epochs {
+        if world.rank() != origin[0] {
+            spend(clock, setup.skew * u32::from(world.rank().get()));
+            let exposure = samples.time(clock, Call::Post, || window.post(&origins))?;
+            samples.time(clock, Call::Wait, || exposure.wait())?;
+            continue;
         }
-        let data = [7; WORDS as usize];
-        let data = &data[..setup.words.into()];
-        let puts = setup.words > 0 || setup.work > 0;
-        let spend = |cycles| {
-            if cycles > 0 {
-                clock.spend(cycles);
+        spend(clock, setup.lead);
+        let access = samples.time(clock, Call::Start, || {
+            let access = window.start(&group)?;
+            if setup.class == Class::Immediate {
+                access.await_posts()?;
             }
-        };
-        for _ in 0..setup.epochs {
-            if world.rank() == origin[0] {
-                spend(setup.lead);
-                let span = Span::begin(clock);
-                let access = window.start(&group)?;
-                if setup.class == Class::Immediate {
-                    access.await_posts()?;
-                }
-                let cycles = span.end();
-                self.samples.borrow_mut().start.push(cycles);
-                let mut noted = Vec::new();
-                if puts {
-                    let span = Span::begin(clock);
-                    for &target in &targets {
-                        spend(setup.work);
-                        match setup.class {
-                            Class::Deferred => noted.push(target),
-                            _ => access.put(target, 0, data)?,
-                        }
+            Ok::<_, Failure>(access)
+        })?;
+        let mut noted = Vec::new();
+        if setup.words > 0 || setup.work > 0 {
+            samples.time(clock, Call::Put, || {
+                targets.iter().try_for_each(|&target| {
+                    spend(clock, setup.work);
+                    match setup.class {
+                        Class::Deferred => noted.push(target),
+                        _ => access.put(target, 0, data)?,
                     }
-                    let cycles = span.end();
-                    self.samples.borrow_mut().put.push(cycles);
-                }
-                let span = Span::begin(clock);
-                for target in noted {
-                    access.put(target, 0, data)?;
-                }
-                access.complete()?;
-                let cycles = span.end();
-                self.samples.borrow_mut().complete.push(cycles);
-            } else {
-                spend(setup.skew * u32::from(world.rank().get()));
-                let span = Span::begin(clock);
-                let exposure = window.post(&origins)?;
-                let cycles = span.end();
-                self.samples.borrow_mut().post.push(cycles);
-                let span = Span::begin(clock);
-                exposure.wait()?;
-                let cycles = span.end();
-                self.samples.borrow_mut().wait.push(cycles);
-            }
+                    Ok::<(), Failure>(())
+                })
+            })?;
         }
-        Ok(())
+        samples.time(clock, Call::Complete, || {
+            for target in noted {
+                access.put(target, 0, data)?;
+            }
+            Ok::<(), Failure>(access.complete()?)
+        })?;
     }
+    Ok(())
 }

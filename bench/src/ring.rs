@@ -5,11 +5,10 @@
 
 use std::time::Duration;
 
-use flagpost::{Config as WorldConfig, Rma as _, Session, World};
-use flagpost_mapped::Mapped;
-use flagpost_sim::{Config, Latencies, Oracles, Report, Schedule, Sim, SimCore};
+use flagpost::{Rma as _, World};
+use flagpost_sim::{Config, Latencies, Oracles, Report};
 
-use crate::{Failure, processor_time};
+use crate::{Chip, Failure, in_world, processor_time, timed};
 
 /// Bytes of shared memory of a core in a world of so many: the link's fixed part, and a line or two
 /// per rank.
@@ -41,12 +40,9 @@ pub fn measure(
     oracles: Oracles,
 ) -> Result<Measured, Box<Report>> {
     let start = processor_time();
-    let report = run(chip(cores, latencies, oracles), epochs);
+    let report = run(chip(cores, latencies, oracles), epochs)?;
     let time = processor_time().saturating_sub(start);
-    match report.is_done() {
-        true => Ok(Measured { report, time }),
-        false => Err(Box::new(report)),
-    }
+    Ok(Measured { report, time })
 }
 
 /// A chip of so many cores with small message buffers.
@@ -56,24 +52,19 @@ pub fn chip(cores: u16, latencies: Latencies, oracles: Oracles) -> Config {
         memory_size: memory(cores),
         latencies,
         oracles,
-        schedule: Schedule::Timed,
-        max_steps: u64::MAX,
-        ..Config::default()
+        ..timed()
     }
 }
 
 /// Runs so many epochs on all cores of a chip.
-pub fn run(chip: Config, epochs: u64) -> Report {
-    Sim::new(chip).run(|core| program(core, epochs))
+///
+/// # Errors
+/// The account of a run that failed.
+pub fn run(chip: Config, epochs: u64) -> Result<Report, Box<Report>> {
+    crate::run(chip, |core| in_world(core, |world| program(world, epochs)))
 }
 
-fn program(core: SimCore, epochs: u64) -> Result<(), Failure> {
-    let mut arena = vec![0; 128 + 4 * usize::from(flagpost_hal::Topology::cores(&core))];
-    let world = World::start(
-        Mapped::start(core, Session::FIRST)?,
-        &mut arena,
-        WorldConfig::default(),
-    )?;
+fn program(world: &World<'_, Chip>, epochs: u64) -> Result<(), Failure> {
     let window = world.allocate::<u64>(2)?;
     let (me, size) = (world.rank(), world.size());
     let (next, previous) = ([me.next(size)], [me.prev(size)]);

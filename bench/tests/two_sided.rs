@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 
-use flagpost_bench::pingpong::{SIZES, Setup, Variant, measure};
 use flagpost_bench::pscw::{self, Strategy};
 use flagpost_bench::two_sided::{Channel, Shape};
 use flagpost_hal::{CoreId, Topology as _};
@@ -101,18 +100,6 @@ fn short_messages_are_eager() {
         Ok::<_, String>(())
     });
     report.assert_done();
-}
-
-#[test]
-fn exact_cycles_of_half_a_round_trip() {
-    let cycles = SIZES.map(|bytes| {
-        let measured = measure(&Setup::new(Variant::TwoSided, bytes));
-        measured.unwrap_or_else(|report| panic!("{report}")).half()
-    });
-    let expected = [
-        131, 135, 204, 281, 431, 791, 1508, 2776, 5361, 10427, 20470, 40668, 81087, 162055,
-    ];
-    assert_eq!(cycles, expected);
 }
 
 /// Nanoseconds that [PSCW-SCC] V-C gives for 13 targets with messages.

@@ -123,15 +123,7 @@ pub fn processes(task: Task<'_>, over_network: bool) -> Result<Outcome> {
     command.arg(beside("examples/app"));
     command.args([task.name, task.variant.name()]);
     command.args([task.size.side.to_string(), task.size.steps.to_string()]);
-    let ended = command
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start flagpost-run")?;
-    if !ended.status.success() {
-        bail!("{} {}: {}", task.name, task.variant, ended.status);
-    }
-    let told: Value = serde_json::from_slice(&ended.stdout).context("what rank 0 prints")?;
-    outcome(&told)
+    outcome(&printed(task, command)?)
 }
 
 /// Runs its conformance case on the board `virt` under QEMU. Ticks are instructions of all cores,
@@ -153,12 +145,7 @@ pub fn board(task: Task<'_>) -> Result<Outcome> {
     command.args(["--filter", &format!("apps.{}", task.name)]);
     command.args(["--arg", &format!("app.variant={}", task.variant)]);
     command.args(["--arg", &format!("app.size={}", task.size)]);
-    let ended = command.stderr(Stdio::inherit()).output();
-    let ended = ended.context("cannot start cargo xtask qemu")?;
-    if !ended.status.success() {
-        bail!("{} {}: {}", task.name, task.variant, ended.status);
-    }
-    let told: Value = serde_json::from_slice(&ended.stdout).context("what the case prints")?;
+    let told = printed(task, command)?;
     if told["skipped"] == true {
         bail!(
             "{}: its case does not run on {} ranks",
@@ -167,6 +154,16 @@ pub fn board(task: Task<'_>) -> Result<Outcome> {
         );
     }
     outcome(&told["notes"])
+}
+
+/// The object that a command prints.
+fn printed(task: Task<'_>, mut command: Command) -> Result<Value> {
+    let ended = command.stderr(Stdio::inherit()).output();
+    let ended = ended.with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    if !ended.status.success() {
+        bail!("{} {}: {}", task.name, task.variant, ended.status);
+    }
+    serde_json::from_slice(&ended.stdout).context("no object was printed")
 }
 
 /// What rank 0 tells.

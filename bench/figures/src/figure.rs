@@ -172,6 +172,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Figure {
     pub(crate) title: String,
     pub(crate) x: Axis,

@@ -1,11 +1,15 @@
 //! `cargo xtask bench micro`.
 
+use std::cell::Cell;
+
 use clap::Args;
 use flagpost_bench::micro::{ALL, Experiment};
 use flagpost_programs::console::Console;
 use flagpost_sim::Report;
 
-use flagpost_common::{Json, out, table};
+use flagpost_common::Json;
+
+use super::print;
 
 /// The papers' microbenchmarks, in simulated time: latency, bandwidth, overlap, rate, atomics,
 /// fence, ring, epochs, locks, matching.
@@ -48,48 +52,29 @@ impl Micro {
     }
 
     fn print(&self, experiment: &Experiment) -> Result<(), Box<Report>> {
+        let &Experiment {
+            name, over, unit, ..
+        } = experiment;
         let points = match &self.at[..] {
             [] => experiment.points,
             at => at,
         };
-        let (mut head, mut rows) = (vec![experiment.over], Vec::new());
-        let console = Console::new();
-        for (done, &point) in (0..).zip(points) {
-            console.progress(done, points.len() as u64, experiment.name);
-            let costs = (experiment.at)(point)?;
-            for &(variant, cost) in &costs {
-                if !head.contains(&variant) {
-                    head.push(variant);
-                }
-                if self.json {
-                    let object = Json::new()
-                        .text("experiment", experiment.name)
-                        .text("variant", variant)
-                        .text("over", experiment.over)
-                        .number("at", point)
-                        .text("unit", experiment.unit);
-                    object.number("value", cost).print();
-                }
-            }
-            rows.push((point, costs));
-        }
-        console.clear();
-        if self.json {
-            return Ok(());
-        }
-        let rows: Vec<Vec<String>> = rows
-            .iter()
-            .map(|(point, costs)| {
-                let cost = |variant: &&str| {
-                    let found = costs.iter().find(|(known, _)| known == variant);
-                    found.map_or("-".into(), |(_, cost)| cost.to_string())
-                };
-                let costs = head[1..].iter().map(cost);
-                std::iter::once(point.to_string()).chain(costs).collect()
-            })
-            .collect();
-        out(&format!("{}, in {}", experiment.name, experiment.unit));
-        table(&head, &rows);
-        Ok(())
+        let object = |variant: &str, point, cost| {
+            let object = Json::new()
+                .text("experiment", name)
+                .text("variant", variant);
+            let object = object.text("over", over).number("at", point);
+            object.text("unit", unit).number("value", cost)
+        };
+        let title = format!("{name}, in {unit}");
+        let (console, done) = (Console::new(), Cell::new(0));
+        let title = (!self.json).then_some((&*title, over));
+        print(title, points, object, |point| {
+            console.progress(done.get(), points.len() as u64, name);
+            done.update(|done| done + 1);
+            let costs = (experiment.at)(point);
+            console.clear();
+            costs
+        })
     }
 }

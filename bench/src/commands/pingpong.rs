@@ -1,10 +1,11 @@
 //! `cargo xtask bench pingpong`.
 
 use clap::Args;
-use flagpost_bench::pingpong::{BYTES_MAX, CORES_MAX, SIZES, Setup, Variant, measure};
-use flagpost_sim::{Latencies, Report};
+use flagpost_bench::pingpong::{BYTES_MAX, SIZES, Setup, Variant, halves};
+use flagpost_common::Json;
+use flagpost_sim::Report;
 
-use flagpost_common::{Json, out, table};
+use super::print;
 
 /// Half of the time that a message takes there and back: notified access, PSCW, fences, send and
 /// receive.
@@ -20,15 +21,8 @@ pub(crate) struct Pingpong {
     /// How messages travel: one or more, with commas
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Variant::ALL)]
     variants: Vec<Variant>,
-    /// Distance of the two cores: 0 on one tile, 1 on neighbouring ones
-    #[arg(long, value_name = "HOPS", default_value = "1", value_parser = clap::value_parser!(u16).range(..=1), allow_negative_numbers = true)]
-    hops: u16,
-    /// Cores of the world: 2 to 48, of which all but two do nothing, or fence
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(2..=i64::from(CORES_MAX)), allow_negative_numbers = true)]
-    cores: u16,
-    /// What accesses cost: scc-eas, scc-barrelfish, cxl; et and tensix-bh are assumptions only
-    #[arg(long, value_name = "NAME", default_value = "scc-eas")]
-    latencies: Latencies,
+    #[command(flatten)]
+    setup: Setup,
     /// One JSON object per variant and size, a line each
     #[arg(long)]
     json: bool,
@@ -46,39 +40,28 @@ impl Pingpong {
             [] => &SIZES,
             sizes => sizes,
         };
-        let mut rows = Vec::new();
-        for &bytes in sizes {
-            let mut row = vec![bytes.to_string()];
-            for &variant in &self.variants {
-                let setup = Setup {
-                    hops: self.hops,
-                    cores: self.cores,
-                    latencies: self.latencies,
-                    ..Setup::new(variant, bytes)
-                };
-                let half = measure(&setup)?.half();
-                if self.json {
-                    let object = Json::new()
-                        .text("variant", &variant.to_string())
-                        .number("bytes", bytes)
-                        .number("half_rtt_cycles", half);
-                    object.print();
-                }
-                row.push(half.to_string());
-            }
-            rows.push(row);
-        }
-        if !self.json {
-            out(&format!(
-                "half of a round trip in core cycles, latencies {}, {} hops, {} cores, means",
-                self.latencies, self.hops, self.cores
-            ));
-            let names: Vec<_> = self.variants.iter().map(Variant::to_string).collect();
-            let head: Vec<&str> = std::iter::once("bytes")
-                .chain(names.iter().map(String::as_str))
-                .collect();
-            table(&head, &rows);
-        }
-        Ok(())
+        let Setup {
+            latencies,
+            hops,
+            cores,
+            ..
+        } = self.setup;
+        let title = format!(
+            "half of a round trip in core cycles, latencies {latencies}, {hops} hops, {cores} cores, means"
+        );
+        let object = |variant: &str, bytes, half| {
+            let object = Json::new().text("variant", variant);
+            object
+                .number("bytes", bytes)
+                .number("half_rtt_cycles", half)
+        };
+        let title = (!self.json).then_some((&*title, "bytes"));
+        print(title, sizes, object, |bytes| {
+            let setup = Setup {
+                bytes,
+                ..self.setup
+            };
+            halves(setup, &self.variants)
+        })
     }
 }

@@ -1,10 +1,11 @@
 //! `cargo xtask bench tree`.
 
 use clap::Args;
-use flagpost_bench::tree::{CORES, Variant, measure};
+use flagpost_bench::tree::{CORES, measure};
+use flagpost_common::Json;
 use flagpost_sim::{Latencies, Report};
 
-use flagpost_common::{Json, out, table};
+use super::print;
 
 /// A number per core is added up over a 16-ary tree: notified access with a counting request, send
 /// and receive.
@@ -29,33 +30,15 @@ impl Tree {
             [] => &CORES,
             cores => cores,
         };
-        let mut rows = Vec::new();
-        for &cores in sizes {
-            let mut row = vec![cores.to_string()];
-            for variant in Variant::ALL {
-                let cycles = measure(variant, cores, self.latencies)?;
-                if self.json {
-                    let object = Json::new()
-                        .text("variant", &variant.to_string())
-                        .number("cores", cores)
-                        .number("cycles", cycles);
-                    object.print();
-                }
-                row.push(cycles.to_string());
-            }
-            rows.push(row);
-        }
-        if !self.json {
-            out(&format!(
-                "core cycles until core 0 has the sum, latencies {}",
-                self.latencies
-            ));
-            let names = Variant::ALL.map(|variant| variant.to_string());
-            let head: Vec<&str> = std::iter::once("cores")
-                .chain(names.iter().map(String::as_str))
-                .collect();
-            table(&head, &rows);
-        }
-        Ok(())
+        let title = format!(
+            "core cycles until core 0 has the sum, latencies {}",
+            self.latencies
+        );
+        let object = |variant: &str, cores, cycles| {
+            let object = Json::new().text("variant", variant);
+            object.number("cores", cores).number("cycles", cycles)
+        };
+        let title = (!self.json).then_some((&*title, "cores"));
+        print(title, sizes, object, |cores| measure(cores, self.latencies))
     }
 }

@@ -10,7 +10,7 @@ use flagpost_sim::{Latencies, Report, SimCore};
 
 use super::{Chip, ONE, Row, TIMES, Timer, chip, in_world, simulate};
 use crate::Failure;
-use crate::pingpong::{Setup, Variant, measure};
+use crate::pingpong::{Setup, Variant, halves, measure};
 use crate::two_sided::{Channel, Shape};
 
 const ZERO: Rank = Rank::new(0);
@@ -40,21 +40,19 @@ pub fn latency(bytes: u64) -> Result<Row, Box<Report>> {
         }
         Ok(lock.unlock()?)
     })?;
-    for (name, variant) in WAYS {
-        row.push((name, measure(&Setup::new(variant, 8 * len))?.half()));
-    }
+    row.extend(halves(Setup::new(Variant::Notified, 8 * len), &WAYS)?);
     Ok(row)
 }
 
-const WAYS: [(&str, Variant); 8] = [
-    ("notified", Variant::Notified),
-    ("stored", Variant::Stored),
-    ("notified-get", Variant::NotifiedGet),
-    ("pscw", Variant::Pscw),
-    ("pscw-get", Variant::PscwGet),
-    ("fence", Variant::Fence),
-    ("two-sided", Variant::TwoSided),
-    ("bare", Variant::Bare),
+const WAYS: [Variant; 8] = [
+    Variant::Notified,
+    Variant::Stored,
+    Variant::NotifiedGet,
+    Variant::Pscw,
+    Variant::PscwGet,
+    Variant::Fence,
+    Variant::TwoSided,
+    Variant::Bare,
 ];
 
 /// Elements of so many bytes.
@@ -69,7 +67,7 @@ fn elements(bytes: u64) -> usize {
 /// The account of a run that failed.
 pub fn overlap(bytes: u64) -> Result<Row, Box<Report>> {
     let mut row = Row::new();
-    for (name, variant) in WAYS.into_iter().filter(|(name, _)| *name != "bare") {
+    for variant in WAYS.into_iter().filter(|way| *way != Variant::Bare) {
         let idle = Setup::new(variant, 8 * elements(bytes));
         let alone = measure(&idle)?.round;
         let work = alone + alone / 10;
@@ -78,7 +76,7 @@ pub fn overlap(bytes: u64) -> Result<Row, Box<Report>> {
             ..idle
         })?;
         let hidden = (alone + work).saturating_sub(together.round);
-        row.push((name, (100 * hidden + alone / 2) / alone));
+        row.push((variant.name(), (100 * hidden + alone / 2) / alone));
     }
     Ok(row)
 }

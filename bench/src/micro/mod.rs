@@ -33,15 +33,21 @@ use flagpost::{Config as WorldConfig, Rank, Session, World};
 use flagpost_hal::{Clock as _, Topology as _};
 use flagpost_link::{Link, Refusal};
 use flagpost_mapped::Mapped;
-use flagpost_sim::{Config, Latencies, Mesh, Report, Sim, SimCore};
+use flagpost_sim::{Config, Latencies, Mesh, Report, SimCore};
 
 pub use accesses::{atomics, bandwidth, latency, overlap, rate};
 pub use ranks::{epochs, fence, locks, matching, ring};
 
-use crate::Failure;
+use crate::{Chip, Failure, run};
 
 /// Costs by variant.
 pub type Row = Vec<(&'static str, u64)>;
+
+/// The cost of a variant, if the row has it.
+pub fn cost(row: &Row, variant: &str) -> Option<u64> {
+    let found = row.iter().find(|(known, _)| *known == variant);
+    found.map(|&(_, cost)| cost)
+}
 
 /// An experiment.
 #[derive(Copy, Clone, Debug)]
@@ -126,8 +132,6 @@ const TIMES: usize = 9;
 
 const ONE: Rank = Rank::new(1);
 
-type Chip = Mapped<SimCore>;
-
 /// Times calls of core 0.
 struct Timer<'a> {
     core: &'a SimCore,
@@ -165,16 +169,13 @@ fn simulate(
         ..crate::scc(cores, bytes, Latencies::SccEas)
     };
     let noted = RefCell::new(Vec::new());
-    let report = Sim::new(config).run(|core| {
+    run(config, |core| {
         let timer = Timer {
             core: &core,
             noted: &noted,
         };
         program(&core, &timer)
-    });
-    if !report.is_done() {
-        return Err(Box::new(report));
-    }
+    })?;
     Ok(medians(&noted.into_inner()))
 }
 

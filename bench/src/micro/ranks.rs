@@ -24,11 +24,8 @@ pub fn ring(ranks: u64) -> Result<Row, Box<Report>> {
     let end = |epochs| {
         let (cores, oracles) = (ranks as u16, Oracles::NONE);
         let scc = crate::scc(cores, rings::memory(cores), Latencies::SccEas);
-        let report = rings::run(Config { oracles, ..scc }, epochs);
-        match report.is_done() {
-            true => Ok(report.cycles.iter().copied().max().unwrap_or(0)),
-            false => Err(Box::new(report)),
-        }
+        let report = rings::run(Config { oracles, ..scc }, epochs)?;
+        Ok::<u64, Box<Report>>(report.cycles.into_iter().max().unwrap_or(0))
     };
     Ok(vec![("pscw", (end(WARM + EPOCHS)? - end(WARM)?) / EPOCHS)])
 }

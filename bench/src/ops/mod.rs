@@ -22,223 +22,116 @@ mod notify;
 mod windows;
 
 use flagpost::{
-    Config as WorldConfig, EpochSlots, MatchVector, MatchingList, Rank, Session, Source, TagFilter,
-    Window, World,
+    EpochSlots, MatchVector, MatchingList, Rank, Session, Source, TagFilter, Window, World,
 };
 use flagpost_mapped::{Mapped, MappedNative};
-use flagpost_sim::{Config, Marked, Mesh, Oracles, Report, Schedule, Sim, SimCore};
+use flagpost_sim::{Config, Counters, Marked, Mesh, Report, SimCore};
 
-use crate::Failure;
-
-/// What a call costs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cost {
-    /// The call.
-    pub call: &'static str,
-    /// Bytes that it moves; 0 if it moves none.
-    pub bytes: usize,
-    /// See the module.
-    pub remote_reads: u64,
-    /// See the module.
-    pub remote_writes: u64,
-    /// See the module.
-    pub local_accesses: u64,
-    /// See the module.
-    pub locks: u64,
-    /// See the module.
-    pub atomics: u64,
-    /// See the module.
-    pub misses: u64,
-    /// See the module.
-    pub cycles: u64,
-}
+use crate::micro::Row;
+use crate::{Chip, Failure, in_world, run, timed};
 
 /// Sizes of calls that move data, in bytes.
 pub const SIZES: [usize; 5] = [8, 32, 64, 256, 4096];
 
-/// Calls that move data, in the order in which they are printed.
-pub const SIZED: [&str; 40] = [
-    "rma.put",
-    "rma.get",
-    "rma.accumulate",
-    "rma.get_accumulate",
-    "rma.put_request",
-    "rma.get_request",
-    "rma.accumulate_request",
-    "rma.get_accumulate_request",
-    "rma.put_layout",
-    "rma.get_layout",
-    "rma.accumulate_layout",
-    "rma.get_accumulate_layout",
-    "dynamic.put",
-    "dynamic.put_told",
-    "dynamic.get",
-    "dynamic.get_told",
-    "dynamic.get_unkept",
-    "dynamic.get_unkept_told",
-    "dynamic.accumulate",
-    "dynamic.get_accumulate",
-    "dynamic.put_request",
-    "dynamic.get_request",
-    "dynamic.accumulate_request",
-    "dynamic.get_accumulate_request",
-    "dynamic.put_layout",
-    "dynamic.get_layout",
-    "dynamic.accumulate_layout",
-    "dynamic.get_accumulate_layout",
-    "dynamic.read",
-    "dynamic.write",
-    "local.copy_out",
-    "local.copy_in",
-    "notify.put_notify",
-    "notify.put_request",
-    "notify.get_notify",
-    "notify.get_request",
-    "notify.accumulate_request",
-    "notify.get_accumulate_request",
-    "counter.put_notify",
-    "counter.by_hand",
+/// All calls, in the order in which they are printed: their sizes, the group, the names in it.
+const GROUPS: [(&[usize], &str, &str); 24] = [
+    (
+        &SIZES,
+        "rma",
+        "put get accumulate get_accumulate \
+         put_request get_request accumulate_request get_accumulate_request \
+         put_layout get_layout accumulate_layout get_accumulate_layout",
+    ),
+    (
+        &SIZES,
+        "dynamic",
+        "put put_told get get_told get_unkept get_unkept_told accumulate get_accumulate \
+         put_request get_request accumulate_request get_accumulate_request \
+         put_layout get_layout accumulate_layout get_accumulate_layout read write",
+    ),
+    (&SIZES, "local", "copy_out copy_in"),
+    (
+        &SIZES,
+        "notify",
+        "put_notify put_request get_notify get_request accumulate_request get_accumulate_request",
+    ),
+    (&SIZES, "counter", "put_notify by_hand"),
+    (&ONE, "rma", "fetch_and_op compare_and_swap test wait_any"),
+    (&ONE, "dynamic", "fetch_and_op compare_and_swap"),
+    (&ONE, "local", "get set"),
+    (
+        &ONE,
+        "notify",
+        "fetch_and_op_request compare_and_swap_request",
+    ),
+    (&ONE, "counter", "put_signal"),
+    (&ONE, "event", "put"),
+    (&ONE, "peer", "set get"),
+    (&BOTH, "locked", "accumulate fetch_and_op compare_and_swap"),
+    (&BOTH, "native", "accumulate fetch_and_op compare_and_swap"),
+    (
+        &NONE,
+        "notify",
+        "notify start cancel test wait wait_any probe discard",
+    ),
+    (
+        &NONE,
+        "counter",
+        "value fetch set reset test cancel wait_until",
+    ),
+    (&NONE, "event", "make post query wait sync free"),
+    (
+        &NONE,
+        "pscw",
+        "slots.post slots.post_range slots.start slots.has_posted slots.await_posts \
+         slots.complete slots.wait slots.test \
+         vector.post vector.start vector.has_posted vector.await_posts \
+         vector.complete vector.wait vector.test \
+         list.post list.start list.has_posted list.await_posts list.complete list.wait list.test",
+    ),
+    (
+        &NONE,
+        "fence",
+        "open fence no_put no_store no_precede no_succeed end",
+    ),
+    (
+        &NONE,
+        "lock",
+        "lock_shared lock_exclusive lock_further lock_queued lock_all \
+         unlock_shared unlock_exclusive unlock_further unlock_queued unlock_all \
+         cancel_shared cancel_exclusive cancel_queued cancel_all",
+    ),
+    (&NONE, "flush", "flush flush_all window sync"),
+    (
+        &NONE,
+        "collective",
+        "barrier allgather broadcast reduce allreduce alltoall alltoall_uneven \
+         gather scatter reduce_scatter scan exscan",
+    ),
+    (
+        &NONE,
+        "window",
+        "allocate allocate_vector allocate_list create dynamic \
+         set_num_notify free reserve release",
+    ),
+    (&NONE, "dynamic", "attach detach detach_told free"),
 ];
 
-/// Calls that move one element.
-pub const SINGLE: [&str; 14] = [
-    "rma.fetch_and_op",
-    "rma.compare_and_swap",
-    "rma.test",
-    "rma.wait_any",
-    "dynamic.fetch_and_op",
-    "dynamic.compare_and_swap",
-    "local.get",
-    "local.set",
-    "notify.fetch_and_op_request",
-    "notify.compare_and_swap_request",
-    "counter.put_signal",
-    "event.put",
-    "peer.set",
-    "peer.get",
-];
-
-/// Atomic accesses to elements of 4 and of 8 bytes: under the owner's lock, and by atomics of 4
-/// bytes.
-pub const ATOMIC: [&str; 6] = [
-    "locked.accumulate",
-    "locked.fetch_and_op",
-    "locked.compare_and_swap",
-    "native.accumulate",
-    "native.fetch_and_op",
-    "native.compare_and_swap",
-];
-
-/// Calls that move none.
-pub const PLAIN: [&str; 93] = [
-    "notify.notify",
-    "notify.start",
-    "notify.cancel",
-    "notify.test",
-    "notify.wait",
-    "notify.wait_any",
-    "notify.probe",
-    "notify.discard",
-    "counter.value",
-    "counter.fetch",
-    "counter.set",
-    "counter.reset",
-    "counter.test",
-    "counter.cancel",
-    "counter.wait_until",
-    "event.make",
-    "event.post",
-    "event.query",
-    "event.wait",
-    "event.sync",
-    "event.free",
-    "pscw.slots.post",
-    "pscw.slots.post_range",
-    "pscw.slots.start",
-    "pscw.slots.has_posted",
-    "pscw.slots.await_posts",
-    "pscw.slots.complete",
-    "pscw.slots.wait",
-    "pscw.slots.test",
-    "pscw.vector.post",
-    "pscw.vector.start",
-    "pscw.vector.has_posted",
-    "pscw.vector.await_posts",
-    "pscw.vector.complete",
-    "pscw.vector.wait",
-    "pscw.vector.test",
-    "pscw.list.post",
-    "pscw.list.start",
-    "pscw.list.has_posted",
-    "pscw.list.await_posts",
-    "pscw.list.complete",
-    "pscw.list.wait",
-    "pscw.list.test",
-    "fence.open",
-    "fence.fence",
-    "fence.no_put",
-    "fence.no_store",
-    "fence.no_precede",
-    "fence.no_succeed",
-    "fence.end",
-    "lock.lock_shared",
-    "lock.lock_exclusive",
-    "lock.lock_further",
-    "lock.lock_queued",
-    "lock.lock_all",
-    "lock.unlock_shared",
-    "lock.unlock_exclusive",
-    "lock.unlock_further",
-    "lock.unlock_queued",
-    "lock.unlock_all",
-    "lock.cancel_shared",
-    "lock.cancel_exclusive",
-    "lock.cancel_queued",
-    "lock.cancel_all",
-    "flush.flush",
-    "flush.flush_all",
-    "flush.window",
-    "flush.sync",
-    "collective.barrier",
-    "collective.allgather",
-    "collective.broadcast",
-    "collective.reduce",
-    "collective.allreduce",
-    "collective.alltoall",
-    "collective.alltoall_uneven",
-    "collective.gather",
-    "collective.scatter",
-    "collective.reduce_scatter",
-    "collective.scan",
-    "collective.exscan",
-    "window.allocate",
-    "window.allocate_vector",
-    "window.allocate_list",
-    "window.create",
-    "window.dynamic",
-    "window.set_num_notify",
-    "window.free",
-    "window.reserve",
-    "window.release",
-    "dynamic.attach",
-    "dynamic.detach",
-    "dynamic.detach_told",
-    "dynamic.free",
-];
+/// Sizes of calls that move one element, of atomic ones, which elements of 4 bytes have, too, and
+/// of those that move none.
+const ONE: [usize; 1] = [ELEMENT];
+const BOTH: [usize; 2] = [4, ELEMENT];
+const NONE: [usize; 1] = [0];
 
 /// All calls, each with its sizes.
-pub fn all() -> impl Iterator<Item = (&'static str, usize)> {
-    let sized = SIZED
-        .iter()
-        .flat_map(|&call| SIZES.map(|bytes| (call, bytes)));
-    let single = SINGLE.iter().map(|&call| (call, ELEMENT));
-    let atomic = ATOMIC
-        .iter()
-        .flat_map(|&call| [4, ELEMENT].map(|bytes| (call, bytes)));
-    sized
-        .chain(single)
-        .chain(atomic)
-        .chain(PLAIN.iter().map(|&call| (call, 0)))
+pub fn all() -> impl Iterator<Item = (String, usize)> {
+    let calls = |&(sizes, group, names): &(&'static [usize], &'static str, &'static str)| {
+        let named = names
+            .split_whitespace()
+            .map(move |name| format!("{group}.{name}"));
+        named.flat_map(move |call| sizes.iter().map(move |&bytes| (call.clone(), bytes)))
+    };
+    GROUPS.iter().flat_map(calls)
 }
 
 /// How often each call is made; the last one counts.
@@ -265,32 +158,26 @@ const PEER: Rank = Rank::new(1);
 const BEGIN: &str = "begin";
 const END: &str = "end";
 
-type Chip = Mapped<SimCore>;
-
-/// Measures one call that moves `bytes` bytes, if it moves any.
+/// Measures one call that moves `bytes` bytes, if it moves any: the figures, in their order.
 ///
 /// # Errors
 /// The account of the run if it did not come to its end.
-pub fn measure(call: &'static str, bytes: usize) -> Result<Cost, Box<Report>> {
+pub fn measure(call: &str, bytes: usize) -> Result<Row, Box<Report>> {
     let empty = cycles(&marks("nothing", 0)?);
     let marks = marks(call, bytes)?;
-    let [begin, end] = [&marks[0].counters, &marks[1].counters];
-    Ok(Cost {
-        call,
-        bytes,
-        remote_reads: end.loads_remote - begin.loads_remote,
-        remote_writes: end.stores_remote + end.lines_remote
-            - begin.stores_remote
-            - begin.lines_remote,
-        local_accesses: end.loads_local + end.stores_local + end.lines_local
-            - begin.loads_local
-            - begin.stores_local
-            - begin.lines_local,
-        locks: end.locks - begin.locks,
-        atomics: end.atomics - begin.atomics,
-        misses: end.misses - begin.misses,
-        cycles: cycles(&marks) - empty,
-    })
+    let less = |count: fn(&Counters) -> u64| count(&marks[1].counters) - count(&marks[0].counters);
+    Ok(vec![
+        ("remote_reads", less(|c| c.loads_remote)),
+        ("remote_writes", less(|c| c.stores_remote + c.lines_remote)),
+        (
+            "local_accesses",
+            less(|c| c.loads_local + c.stores_local + c.lines_local),
+        ),
+        ("locks", less(|c| c.locks)),
+        ("atomics", less(|c| c.atomics)),
+        ("misses", less(|c| c.misses)),
+        ("cycles", cycles(&marks) - empty),
+    ])
 }
 
 fn cycles([begin, end]: &[Marked; 2]) -> u64 {
@@ -298,17 +185,14 @@ fn cycles([begin, end]: &[Marked; 2]) -> u64 {
 }
 
 /// Runs the call, and gives the marks round its last time.
-fn marks(call: &'static str, bytes: usize) -> Result<[Marked; 2], Box<Report>> {
+fn marks(call: &str, bytes: usize) -> Result<[Marked; 2], Box<Report>> {
     let config = Config {
         cores: 2,
         memory_size: 64 << 10,
         mesh: Some(MESH),
-        schedule: Schedule::Timed,
-        oracles: Oracles::ALL,
-        max_steps: u64::MAX,
-        ..Config::default()
+        ..timed()
     };
-    let mut report = Sim::new(config).run(|core| match call.split_once('.') {
+    let mut report = run(config, |core| match call.split_once('.') {
         Some(("locked", part)) => atomic::run(
             &core,
             Mapped::start(core.clone(), Session::FIRST)?,
@@ -319,21 +203,20 @@ fn marks(call: &'static str, bytes: usize) -> Result<[Marked; 2], Box<Report>> {
             let link = MappedNative::start(core.clone(), Session::FIRST)?;
             atomic::run(&core, link, part, bytes)
         }
-        _ => program(&core, call, bytes),
-    });
-    if !report.is_done() {
-        return Err(Box::new(report));
-    }
+        _ => in_world(core.clone(), |world| program(&core, world, call, bytes)),
+    })?;
     let last = report.marks.len() - 2;
     let mut marks = report.marks.split_off(last).into_iter();
     let mut next = || marks.next().expect("two are left");
     Ok([next(), next()])
 }
 
-fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failure> {
-    let link = Mapped::start(core.clone(), Session::FIRST)?;
-    let mut arena = [0; 512];
-    let world = World::start(link, &mut arena, WorldConfig::default())?;
+fn program<'w>(
+    core: &SimCore,
+    world: &'w World<'w, Chip>,
+    call: &str,
+    bytes: usize,
+) -> Result<(), Failure> {
     let stripes = if call.ends_with("_layout") { 2 } else { 1 };
     let mut window = world.allocate::<u64>(stripes * ELEMENTS)?;
     if call.starts_with("counter.") {
@@ -341,7 +224,7 @@ fn program(core: &SimCore, call: &'static str, bytes: usize) -> Result<(), Failu
     }
     let stage = Stage {
         core,
-        world: &world,
+        world,
         window: &window,
         data: vec![7; stripes * bytes / ELEMENT],
     };
@@ -408,55 +291,27 @@ impl Stage<'_, '_> {
     }
 
     fn collective(&self, part: &str) -> Result<(), Failure> {
-        match part {
-            "barrier" => self.mark(true, || self.world.barrier())?,
-            "allgather" => {
-                let mut all = [0_u64; 2];
-                self.mark(true, || self.world.allgather(7_u64, &mut all))?;
+        let (world, add) = (self.world, u64::wrapping_add);
+        let (mut one, mut all) = ([7_u64], [0_u64; 2]);
+        let (block, [mut first, mut second]) = ([7_u64; 2], [[0; 2]; 2]);
+        let (from, mut into) = ([&block[..]; 2], [&mut first[..], &mut second]);
+        self.mark(true, || {
+            match part {
+                "barrier" => world.barrier()?,
+                "allgather" => world.allgather(7_u64, &mut all)?,
+                "broadcast" => world.broadcast(OWN, &mut one)?,
+                "reduce" => world.reduce(OWN, &mut one, add)?,
+                "allreduce" => world.allreduce(&mut one, add)?,
+                "alltoall" => world.alltoall(&[7, 8], &mut all)?,
+                "alltoall_uneven" => world.alltoall_uneven(&from, &mut into)?,
+                "gather" => world.gather(OWN, &[7], &mut all)?,
+                "scatter" => world.scatter(OWN, &[7, 8], &mut one)?,
+                "reduce_scatter" => world.reduce_scatter(&[7, 8], &mut one, add)?,
+                "scan" => world.scan(&mut one, add)?,
+                "exscan" => world.exscan(&mut one, add)?,
+                _ => return Err(Failure::Data),
             }
-            "broadcast" => {
-                self.mark(true, || self.world.broadcast(OWN, &mut [7_u64]))?;
-            }
-            "reduce" => {
-                self.mark(true, || {
-                    self.world.reduce(OWN, &mut [7_u64], u64::wrapping_add)
-                })?;
-            }
-            "allreduce" => {
-                self.mark(true, || {
-                    self.world.allreduce(&mut [7_u64], u64::wrapping_add)
-                })?;
-            }
-            "alltoall" => {
-                let mut all = [0_u64; 2];
-                self.mark(true, || self.world.alltoall(&[7, 8], &mut all))?;
-            }
-            "alltoall_uneven" => {
-                let (block, [mut first, mut second]) = ([7_u64; 2], [[0; 2]; 2]);
-                let (from, mut into) = ([&block[..]; 2], [&mut first[..], &mut second]);
-                self.mark(true, || self.world.alltoall_uneven(&from, &mut into))?;
-            }
-            "gather" => {
-                let mut all = [0_u64; 2];
-                self.mark(true, || self.world.gather(OWN, &[7], &mut all))?;
-            }
-            "scatter" => {
-                let mut own = [0_u64];
-                self.mark(true, || self.world.scatter(OWN, &[7, 8], &mut own))?;
-            }
-            "reduce_scatter" => {
-                let mut sum = [0_u64];
-                let add = u64::wrapping_add;
-                self.mark(true, || self.world.reduce_scatter(&[7, 8], &mut sum, add))?;
-            }
-            "scan" => {
-                self.mark(true, || self.world.scan(&mut [7_u64], u64::wrapping_add))?;
-            }
-            "exscan" => {
-                self.mark(true, || self.world.exscan(&mut [7_u64], u64::wrapping_add))?;
-            }
-            _ => return Err(Failure::Data),
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }

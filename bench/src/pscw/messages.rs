@@ -10,55 +10,41 @@
 use flagpost_hal::{CoreId, Topology as _};
 use flagpost_sim::SimCore;
 
-use super::{Samples, Setup, Span};
+use super::{Call, Samples, Setup, spend};
 use crate::two_sided::{Channel, Shape};
 
 /// What each core runs.
-pub(super) fn epochs(core: &SimCore, setup: &Setup, samples: &std::cell::RefCell<Samples>) {
+pub(super) fn epochs(core: &SimCore, setup: &Setup, samples: &Samples) {
     let me = core.core().get();
     if me > setup.targets {
         return;
     }
     let open = |peer, places| Channel::open(core, CoreId::new(peer), Shape::LINES, places);
-    let spend = |cycles| {
-        if cycles > 0 {
-            core.spend(cycles);
-        }
-    };
     let receive = |channel: &Channel<'_, SimCore>| {
         channel.receive(0, |_, _| ());
-        spend(setup.software_cycles);
+        spend(core, setup.software_cycles);
     };
     let send = |channel: &Channel<'_, SimCore>| {
-        spend(setup.software_cycles);
+        spend(core, setup.software_cycles);
         channel.send(&[]);
     };
     if me == 0 {
         let target = |k: u16| open(1 + k, [k.into(), 0]);
         let targets: Vec<_> = (0..setup.targets).map(target).collect();
         for _ in 0..setup.epochs {
-            spend(setup.lead);
-            let span = Span::begin(core);
-            let cycles = span.end();
-            samples.borrow_mut().start.push(cycles);
-            let span = Span::begin(core);
-            targets.iter().for_each(receive);
-            targets.iter().for_each(send);
-            let cycles = span.end();
-            samples.borrow_mut().complete.push(cycles);
+            spend(core, setup.lead);
+            samples.time(core, Call::Start, || ());
+            samples.time(core, Call::Complete, || {
+                targets.iter().for_each(receive);
+                targets.iter().for_each(send);
+            });
         }
     } else {
         let origin = open(0, [0, usize::from(me) - 1]);
         for _ in 0..setup.epochs {
-            spend(setup.skew * u32::from(me));
-            let span = Span::begin(core);
-            send(&origin);
-            let cycles = span.end();
-            samples.borrow_mut().post.push(cycles);
-            let span = Span::begin(core);
-            receive(&origin);
-            let cycles = span.end();
-            samples.borrow_mut().wait.push(cycles);
+            spend(core, setup.skew * u32::from(me));
+            samples.time(core, Call::Post, || send(&origin));
+            samples.time(core, Call::Wait, || receive(&origin));
         }
     }
 }

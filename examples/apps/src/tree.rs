@@ -39,15 +39,18 @@ pub fn program<L: Link>() -> Program<L> {
 }
 
 /// A rank's place in the tree.
-struct Place {
-    me: Rank,
-    parent: Option<Rank>,
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The rank.
+    pub me: Rank,
+    /// The rank that it sends to.
+    pub parent: Option<Rank>,
     children: Range<u16>,
 }
 
 impl Place {
-    fn of<L: Link>(world: &World<'_, L>) -> Self {
-        let (me, size) = (world.rank(), world.size());
+    /// The place of `me` among `size` ranks.
+    pub fn of(me: Rank, size: u16) -> Self {
         let child = |nth: u16| me.get().saturating_mul(ARITY).saturating_add(nth).min(size);
         Self {
             me,
@@ -60,34 +63,30 @@ impl Place {
     }
 
     /// Which child of its parent it is.
-    const fn nth(&self) -> usize {
+    pub const fn nth(&self) -> usize {
         (self.me.get().saturating_sub(1) % ARITY) as usize
     }
 
-    fn children(&self) -> impl Iterator<Item = (Rank, usize)> {
+    /// Its children, each with its number.
+    pub fn children(&self) -> impl Iterator<Item = (Rank, usize)> {
         self.children.clone().map(Rank::new).zip(0..)
     }
 }
 
 /// Steps: rounds.
 fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
-    let place = Place::of(world);
-    let window = world.allocate::<f64>(ARITY.into())?;
+    let window = window(world)?;
+    let mut tree = Tree::new(&window, job.variant)?;
     let (ranks, mut sum) = (f64::from(world.size()), 0.0);
-    let count = place.children.len();
-    let mut children = match job.variant == Variant::Notified && count > 0 {
-        true => Some(window.expect(0..count, Tag(1))?.times(count as u16)?),
-        false => None,
-    };
     let outcome = timed(world, || {
         for round in 0..job.size.steps {
-            let own = f64::from(place.me.get()) + f64::from(round);
-            sum = add_up(&window, job.variant, &place, &mut children, own, round == 0)?;
-            if place.parent.is_none() {
+            let own = f64::from(tree.place.me.get()) + f64::from(round);
+            sum = tree.add_up(own, round == 0)?;
+            if tree.place.parent.is_none() {
                 let expected = ranks * f64::from(round) + ranks * (ranks - 1.0) / 2.0;
                 check("sum", sum, expected)?;
             }
-            (job.compute)(place.children.len() as u64);
+            (job.compute)(tree.place.children.len() as u64);
             // The next round begins when this one has ended.
             world.barrier()?;
         }
@@ -99,62 +98,100 @@ fn run<L: Link>(world: &World<'_, L>, job: Job<'_>) -> Result<Outcome, Wrong> {
     })
 }
 
-/// The sum of what is below this rank, and its own. Sends it to the parent.
-fn add_up<L: Link>(
-    window: &Window<'_, f64, L>,
+/// A window with an element for each child.
+///
+/// # Errors
+/// Those of [`World::allocate`].
+pub fn window<'w, L: Link>(world: &'w World<'w, L>) -> Result<Window<'w, f64, L>, Error> {
+    world.allocate(ARITY.into())
+}
+
+/// A rank of the tree.
+#[derive(Debug)]
+pub struct Tree<'a, 'w, L: Link> {
+    window: &'a Window<'w, f64, L>,
     variant: Variant,
-    place: &Place,
-    children: &mut Option<Request<'_, L>>,
-    own: f64,
-    first: bool,
-) -> Result<f64, Error> {
-    let mut sum = own;
-    let mut parts = [0.0; ARITY as usize];
-    let parts = &mut parts[..place.children.len()];
-    match variant {
-        Variant::Fence => {
-            let mut all = [own];
-            window
-                .world()
-                .reduce(Rank::new(0), &mut all, |a: f64, b| a + b)?;
-            return Ok(all[0]);
-        }
-        Variant::Messages => {
-            let mailboxes = Mailboxes::new(window, ARITY.into(), 1);
-            for (child, nth) in place.children() {
-                mailboxes.receive(child, nth as u32, &mut parts[nth..=nth])?;
+    place: Place,
+    /// One request for all children: of notified access alone.
+    arrived: Option<Request<'a, L>>,
+}
+
+impl<'a, 'w, L: Link> Tree<'a, 'w, L> {
+    /// This rank of the tree, over a [`window`].
+    ///
+    /// # Errors
+    /// Those of [`Window::expect`].
+    pub fn new(window: &'a Window<'w, f64, L>, variant: Variant) -> Result<Self, Error> {
+        let world = window.world();
+        let place = Place::of(world.rank(), world.size());
+        let count = place.children.len();
+        let arrived = match variant == Variant::Notified && count > 0 {
+            true => Some(window.expect(0..count, Tag(1))?.times(count as u16)?),
+            false => None,
+        };
+        Ok(Self {
+            window,
+            variant,
+            place,
+            arrived,
+        })
+    }
+
+    /// The sum of what is below this rank, and its own. Sends it to the parent. `first`: in the
+    /// first round.
+    ///
+    /// # Errors
+    /// Those of the calls by which the variant sends and waits.
+    pub fn add_up(&mut self, own: f64, first: bool) -> Result<f64, Error> {
+        let (window, place) = (self.window, &self.place);
+        let mut sum = own;
+        let mut parts = [0.0; ARITY as usize];
+        let parts = &mut parts[..place.children.len()];
+        match self.variant {
+            Variant::Fence => {
+                let mut all = [own];
+                window
+                    .world()
+                    .reduce(Rank::new(0), &mut all, |a: f64, b| a + b)?;
+                return Ok(all[0]);
             }
-            sum += parts.iter().sum::<f64>();
-            if let Some(parent) = place.parent {
-                mailboxes.send(parent, place.nth() as u32, &[sum], first)?;
+            Variant::Messages => {
+                let mailboxes = Mailboxes::new(window, ARITY.into(), 1);
+                for (child, nth) in place.children() {
+                    mailboxes.receive(child, nth as u32, &mut parts[nth..=nth])?;
+                }
+                sum += parts.iter().sum::<f64>();
+                if let Some(parent) = place.parent {
+                    mailboxes.send(parent, place.nth() as u32, &[sum], first)?;
+                }
             }
-        }
-        Variant::Pscw => {
-            let mut origins = [Rank::new(0); ARITY as usize];
-            for (child, nth) in place.children() {
-                origins[nth] = child;
-            }
-            let exposure = window.post(&origins[..place.children.len()])?;
-            exposure.wait()?;
-            window.local().copy_out(0, parts)?;
-            sum += parts.iter().sum::<f64>();
-            if let Some(parent) = place.parent {
-                let access = window.start([parent])?;
-                access.put(parent, place.nth(), &[sum])?;
-                access.complete()?;
-            }
-        }
-        _ => {
-            if let Some(all) = children {
-                all.start()?;
-                all.wait()?;
+            Variant::Pscw => {
+                let mut origins = [Rank::new(0); ARITY as usize];
+                for (child, nth) in place.children() {
+                    origins[nth] = child;
+                }
+                let exposure = window.post(&origins[..place.children.len()])?;
+                exposure.wait()?;
                 window.local().copy_out(0, parts)?;
                 sum += parts.iter().sum::<f64>();
+                if let Some(parent) = place.parent {
+                    let access = window.start([parent])?;
+                    access.put(parent, place.nth(), &[sum])?;
+                    access.complete()?;
+                }
             }
-            if let Some(parent) = place.parent {
-                window.put_notify(parent, place.nth(), &[sum], Tag(1))?;
+            _ => {
+                if let Some(all) = &mut self.arrived {
+                    all.start()?;
+                    all.wait()?;
+                    window.local().copy_out(0, parts)?;
+                    sum += parts.iter().sum::<f64>();
+                }
+                if let Some(parent) = place.parent {
+                    window.put_notify(parent, place.nth(), &[sum], Tag(1))?;
+                }
             }
         }
+        Ok(sum)
     }
-    Ok(sum)
 }

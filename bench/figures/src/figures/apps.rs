@@ -125,7 +125,7 @@ impl Scaling {
                         format!("Hollow: our messages times {}", ratio.note()),
                     ],
                     command: self.command(),
-                    listed: false,
+                    ..Figure::default()
                 }
             }),
         }
@@ -203,12 +203,11 @@ pub(super) fn hashtable() -> Plan {
                 x: Axis::log(scaling.cores).marked(scaling.xs()),
                 y: Axis::linear("millions of inserts a second, all cores together"),
                 curves,
-                published: Vec::new(),
                 notes: vec![format!(
                     "After [foMPI] Fig. 9a, whose values are not in the text. {NOTE}"
                 )],
                 command: scaling.command(),
-                listed: false,
+                ..Figure::default()
             }
         }),
     }
@@ -247,10 +246,9 @@ pub(super) fn sparse() -> Plan {
                 x: Axis::log(scaling.cores).marked(scaling.xs()),
                 y: Axis::log("core cycles of an exchange (533 to a microsecond)"),
                 curves,
-                published: Vec::new(),
                 notes: vec![format!("After [foMPI] Fig. 9b. {NOTE}"), F36.to_owned()],
                 command: scaling.command(),
-                listed: false,
+                ..Figure::default()
             }
         }),
     }

@@ -78,12 +78,11 @@ pub(super) fn pscw_calls() -> Plan {
                     curve(Kind::Pscw, "post, match vector", 2, 0),
                     curve(Kind::Bare, "start, all three", 0, 1),
                 ],
-                published: Vec::new(),
                 notes: vec![
                     "Simulated SCC, no data. As [PSCW-SCC] Fig. 4, which found post and start nearly constant, complete and wait linear (P4, P5). Wait is a little below complete.".to_owned(),
                 ],
                 command: "cargo xtask bench pscw --targets 1..31 --strategy epoch-slots,matching-list,match-vector".to_owned(),
-                listed: false,
+                ..Figure::default()
             }
         }),
     }
@@ -129,7 +128,7 @@ pub(super) fn pscw_epochs() -> Plan {
                     "Simulated SCC, no data, no cycles charged for software: the time published for MPI's messages is nearly all software. As [PSCW-SCC] Fig. 5.".to_owned(),
                 ],
                 command: "cargo xtask bench pscw --targets 1..31 --strategy epoch-slots,match-vector,messages".to_owned(),
-                listed: false,
+                ..Figure::default()
             }
         }),
     }
@@ -193,7 +192,6 @@ pub(super) fn fence_or_pscw() -> Plan {
                     Curve::line(Kind::Fence, "fence of 48", flat(1, 31.0)).drawn(Drawn::Dashes),
                     Curve::line(Kind::Fourth, "fence of 16", flat(0, 31.0)).drawn(Drawn::Dashes),
                 ],
-                published: Vec::new(),
                 notes: vec![
                     F7.note(),
                     F12.note(),
@@ -204,7 +202,7 @@ pub(super) fn fence_or_pscw() -> Plan {
                     ),
                 ],
                 command: "cargo xtask bench cross --cores 16,48 --neighbours 1,2,4,6,8,9,10,11,12,15,17,18,19,22,26,31".to_owned(),
-                listed: false,
+                ..Figure::default()
             }
         }),
     }

@@ -1,7 +1,6 @@
 //! Among many ranks.
 
-use flagpost_bench::tree::{Variant, measure};
-use flagpost_bench::{cross, micro};
+use flagpost_bench::{cross, micro, tree as trees};
 use flagpost_sim::Latencies;
 
 use super::{points, ran, tenths};
@@ -12,46 +11,37 @@ const CORES: [u16; 7] = [17, 32, 48, 96, 256, 512, 1024];
 
 /// After NA Fig. 4c.
 pub(super) fn tree() -> Plan {
-    let task = |(variant, cores): (Variant, u16)| {
-        let cost = u64::from(cores) * if variant == Variant::Notified { 20 } else { 3 };
-        Task::new(cost, move || {
-            Ok(vec![ran(measure(variant, cores, Latencies::SccEas))? as f64])
+    let task = |cores: u16| {
+        Task::new(23 * u64::from(cores), move || {
+            let row = ran(trees::measure(cores, Latencies::SccEas))?;
+            Ok(row.iter().map(|&(_, cycles)| cycles as f64).collect())
         })
     };
-    let all = Variant::ALL
-        .into_iter()
-        .flat_map(|variant| CORES.map(|cores| (variant, cores)));
     Plan {
         name: "tree",
-        tasks: all.map(task).collect(),
+        tasks: CORES.map(task).into(),
         figure: Box::new(|values| {
             let xs = CORES.map(f64::from).to_vec();
-            let (notified, messages) = values.split_at(CORES.len());
-            let ys = |values: &[Vec<f64>]| points(&xs, values.iter().map(|cycles| cycles[0]));
+            let ys = |way: usize| points(&xs, values.iter().map(|cycles| cycles[way]));
             Figure {
                 title: format!(
                     "A tree of 48 cores: {} cycles notified, {} by messages",
-                    number(notified[2][0]),
-                    number(messages[2][0])
+                    number(values[2][0]),
+                    number(values[2][1])
                 ),
                 x: Axis::log("cores of the chip").marked(xs.clone()),
                 y: Axis::log("core cycles until core 0 has the sum"),
                 curves: vec![
-                    Curve::line(
-                        Kind::Notified,
-                        "notified, one counting request",
-                        ys(notified),
-                    ),
-                    Curve::line(Kind::Messages, "send and receive", ys(messages)),
+                    Curve::line(Kind::Notified, "notified, one counting request", ys(0)),
+                    Curve::line(Kind::Messages, "send and receive", ys(1)),
                 ],
-                published: Vec::new(),
                 notes: vec![
                     LARGER.to_owned(),
                     "16 children each, 8 bytes. As [NA] Fig. 4c, whose values are not in the text."
                         .to_owned(),
                 ],
                 command: "cargo xtask bench tree --cores 17,32,48,96,256,512,1024".to_owned(),
-                listed: false,
+                ..Figure::default()
             }
         }),
     }
@@ -97,10 +87,9 @@ pub(super) fn fence() -> Plan {
                     )
                     .drawn(Drawn::Dashes),
                 ],
-                published: Vec::new(),
                 notes: vec!["Simulated SCC, no data.".to_owned(), F7.note()],
                 command: "cargo xtask bench micro fence --at 2,3,4,6,8,16,24,32,48".to_owned(),
-                listed: false,
+                ..Figure::default()
             }
         }),
     }
@@ -128,10 +117,9 @@ pub(super) fn ring() -> Plan {
                 x: Axis::log("ranks of the ring").marked(RANKS.map(f64::from)),
                 y: Axis::linear("core cycles of an epoch that puts 8 bytes (533 to a microsecond)"),
                 curves: vec![over(Kind::Pscw, "PSCW", &RANKS, values)],
-                published: Vec::new(),
                 notes: vec![LARGER.to_owned(), F13.to_owned()],
                 command: "cargo xtask bench micro ring --at 2,4,8,16,48,128,256,1024".to_owned(),
-                listed: false,
+                ..Figure::default()
             }
         }),
     }

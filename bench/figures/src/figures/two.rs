@@ -1,133 +1,46 @@
 //! Between two ranks, over the size of a message.
 
 use anyhow::Context as _;
-use flagpost_bench::pingpong::{Setup, Variant, measure};
+use flagpost_bench::micro::{self, Row, cost};
+use flagpost_bench::pingpong::{Setup, Variant, halves};
+use flagpost_sim::Report;
 
 use super::{points, ran, tenths};
 use crate::figure::{Axis, Curve, Figure, Kind, Plan, Task};
 use crate::published::{N14, N19};
 
-const SIZES: [usize; 9] = [8, 16, 32, 64, 256, 1024, 4096, 16384, 65536];
+const SIZES: &[usize] = &[8, 16, 32, 64, 256, 1024, 4096, 16384, 65536];
+const STREAMS: &[usize] = &[8, 32, 64, 256, 1024, 4096, 16384, 65536];
 
-const fn look(variant: Variant) -> (Kind, &'static str) {
-    match variant {
-        Variant::Notified => (Kind::Notified, "notified put"),
-        Variant::Stored => (Kind::Third, "notified put, not inline"),
-        Variant::NotifiedGet => (Kind::Third, "notified get"),
-        Variant::Pscw => (Kind::Pscw, "PSCW, put"),
-        Variant::PscwGet => (Kind::Pscw, "PSCW, get"),
-        Variant::Fence => (Kind::Fence, "fence, put"),
-        Variant::TwoSided => (Kind::Messages, "send and receive"),
-        Variant::TwoSidedShare => (Kind::Third, "the same in shared buffers"),
-        Variant::Bare => (Kind::Bare, "bare store and poll"),
-    }
-}
+/// Curves: of each its kind, its variant and its label.
+type Names = &'static [(Kind, &'static str, &'static str)];
 
-/// Half of a round trip, for each variant all sizes.
-fn tasks(variants: &[Variant], sizes: &'static [usize]) -> Vec<Task> {
-    let all = variants
-        .iter()
-        .flat_map(|&variant| sizes.iter().map(move |&bytes| (variant, bytes)));
-    let task = |(variant, bytes)| {
-        Task::new(10 + bytes as u64 / 20, move || {
-            let measured = ran(measure(&Setup::new(variant, bytes)))?;
-            Ok(vec![measured.half() as f64])
-        })
-    };
-    all.map(task).collect()
-}
-
-/// A curve for each variant.
-fn curves(variants: &[Variant], sizes: &[usize], values: &[Vec<f64>]) -> Vec<Curve> {
-    let xs: Vec<f64> = sizes.iter().map(|&bytes| bytes as f64).collect();
-    let each = variants.iter().zip(values.chunks(sizes.len()));
-    each.map(|(&variant, values)| {
-        let (kind, label) = look(variant);
-        let ys = values.iter().map(|cycles| cycles[0]);
-        Curve::line(kind, label, points(&xs, ys))
-    })
-    .collect()
-}
-
-/// After NA Fig. 3a.
-pub(super) fn puts() -> Plan {
-    const VARIANTS: [Variant; 5] = [
-        Variant::Notified,
-        Variant::TwoSided,
-        Variant::Pscw,
-        Variant::Fence,
-        Variant::Bare,
-    ];
-    const SHOWN: &[usize] = &SIZES;
-    Plan {
-        name: "puts",
-        tasks: tasks(&VARIANTS, SHOWN),
-        figure: Box::new(|values| {
-            let ratio = values[0][0] / values[2 * SHOWN.len()][0];
-            Figure {
-                title: format!("A notified put of 8 bytes takes {} % of the time of a PSCW epoch", (100.0 * ratio).round()),
-                x: Axis::log("bytes of a message").sizes(SHOWN),
-                y: Axis::log("half of a round trip, core cycles (533 to a microsecond)"),
-                curves: curves(&VARIANTS, SHOWN, values),
-                published: Vec::new(),
-                notes: vec![
-                    "Two cores on neighbouring tiles of the simulated SCC; the receiver reads all data. As [NA] Fig. 3a.".to_owned(),
-                    N14.note(),
-                ],
-                command: "cargo xtask bench pingpong --variants notified,two-sided,pscw,fence,bare".to_owned(),
-                listed: false,
-            }
-        }),
-    }
-}
-
-/// After NA Fig. 3b.
-pub(super) fn gets() -> Plan {
-    const VARIANTS: [Variant; 3] = [Variant::NotifiedGet, Variant::PscwGet, Variant::TwoSided];
-    const SHOWN: &[usize] = SIZES.split_at(7).0;
-    Plan {
-        name: "gets",
-        tasks: tasks(&VARIANTS, SHOWN),
-        figure: Box::new(|values| {
-            let last = |curve: usize| values[(curve + 1) * SHOWN.len() - 1][0];
-            let ratio = last(0) / last(2);
-            Figure {
-                title: format!("A get of 4 KiB takes {} times as long as a message: the SCC has no remote read of a line", tenths(ratio)),
-                x: Axis::log("bytes of a get").sizes(SHOWN),
-                y: Axis::log("half of a round trip, core cycles (533 to a microsecond)"),
-                curves: curves(&VARIANTS, SHOWN, values),
-                published: Vec::new(),
-                notes: vec![
-                    "Two cores on neighbouring tiles of the simulated SCC get each other's data by turns. As [NA] Fig. 3b, whose values are not in the text.".to_owned(),
-                ],
-                command: "cargo xtask bench pingpong --variants notified-get,pscw-get,two-sided".to_owned(),
-                listed: false,
-            }
-        }),
-    }
-}
-
-const STREAMS: [usize; 8] = [8, 32, 64, 256, 1024, 4096, 16384, 65536];
-
-/// An experiment of `bench micro` at each of these sizes; the variants' values in the order of
-/// `names`.
-fn micro(at: fn(u64) -> Micro, names: &'static [(Kind, &'static str, &'static str)]) -> Vec<Task> {
-    let task = |bytes: usize| {
-        Task::new(50 + bytes as u64 / 15, move || {
+/// An experiment at each of these sizes; the variants' values in the order of `names`.
+fn tasks(
+    at: impl Fn(u64) -> Result<Row, Box<Report>> + Copy + Send + Sync + 'static,
+    names: Names,
+    sizes: &[usize],
+) -> Vec<Task> {
+    let task = |&bytes: &usize| {
+        Task::new(10 + bytes as u64 / 15, move || {
             let row = ran(at(bytes as u64))?;
-            let value = |name: &str| row.iter().find(|(of, _)| *of == name);
-            let values = names.iter().map(|(_, name, _)| value(name));
-            let values: Option<Vec<f64>> = values.map(|found| Some(found?.1 as f64)).collect();
+            let values = { names.iter() }.map(|(_, name, _)| Some(cost(&row, name)? as f64));
+            let values: Option<Vec<f64>> = values.collect();
             values.context("a variant that the experiment has not")
         })
     };
-    STREAMS.into_iter().map(task).collect()
+    sizes.iter().map(task).collect()
 }
 
-type Micro = Result<flagpost_bench::micro::Row, Box<flagpost_sim::Report>>;
+/// Half of a round trip in each of these variants.
+fn half_of(
+    variants: &'static [Variant],
+) -> impl Fn(u64) -> Result<Row, Box<Report>> + Copy + Send + Sync {
+    move |bytes| halves(Setup::new(Variant::Notified, bytes as usize), variants)
+}
 
-fn micro_curves(names: &[(Kind, &str, &str)], values: &[Vec<f64>]) -> Vec<Curve> {
-    let xs = STREAMS.map(|bytes| bytes as f64);
+fn curves(names: Names, sizes: &[usize], values: &[Vec<f64>]) -> Vec<Curve> {
+    let xs: Vec<f64> = sizes.iter().map(|&bytes| bytes as f64).collect();
     let curve = |(nth, &(kind, _, label)): (usize, &(Kind, &str, &str))| {
         Curve::line(
             kind,
@@ -138,9 +51,74 @@ fn micro_curves(names: &[(Kind, &str, &str)], values: &[Vec<f64>]) -> Vec<Curve>
     names.iter().enumerate().map(curve).collect()
 }
 
+/// After NA Fig. 3a.
+pub(super) fn puts() -> Plan {
+    use Variant::{Bare, Fence, Notified, Pscw, TwoSided};
+    const NAMES: Names = &[
+        (Kind::Notified, "notified", "notified put"),
+        (Kind::Messages, "two-sided", "send and receive"),
+        (Kind::Pscw, "pscw", "PSCW, put"),
+        (Kind::Fence, "fence", "fence, put"),
+        (Kind::Bare, "bare", "bare store and poll"),
+    ];
+    Plan {
+        name: "puts",
+        tasks: tasks(
+            half_of(&[Notified, TwoSided, Pscw, Fence, Bare]),
+            NAMES,
+            SIZES,
+        ),
+        figure: Box::new(|values| {
+            let ratio = values[0][0] / values[0][2];
+            Figure {
+                title: format!("A notified put of 8 bytes takes {} % of the time of a PSCW epoch", (100.0 * ratio).round()),
+                x: Axis::log("bytes of a message").sizes(SIZES),
+                y: Axis::log("half of a round trip, core cycles (533 to a microsecond)"),
+                curves: curves(NAMES, SIZES, values),
+                notes: vec![
+                    "Two cores on neighbouring tiles of the simulated SCC; the receiver reads all data. As [NA] Fig. 3a.".to_owned(),
+                    N14.note(),
+                ],
+                command: "cargo xtask bench pingpong --variants notified,two-sided,pscw,fence,bare".to_owned(),
+                ..Figure::default()
+            }
+        }),
+    }
+}
+
+/// After NA Fig. 3b.
+pub(super) fn gets() -> Plan {
+    use Variant::{NotifiedGet, PscwGet, TwoSided};
+    const NAMES: Names = &[
+        (Kind::Third, "notified-get", "notified get"),
+        (Kind::Pscw, "pscw-get", "PSCW, get"),
+        (Kind::Messages, "two-sided", "send and receive"),
+    ];
+    const SHOWN: &[usize] = SIZES.split_at(7).0;
+    Plan {
+        name: "gets",
+        tasks: tasks(half_of(&[NotifiedGet, PscwGet, TwoSided]), NAMES, SHOWN),
+        figure: Box::new(|values| {
+            let last = &values[SHOWN.len() - 1];
+            let ratio = last[0] / last[2];
+            Figure {
+                title: format!("A get of 4 KiB takes {} times as long as a message: the SCC has no remote read of a line", tenths(ratio)),
+                x: Axis::log("bytes of a get").sizes(SHOWN),
+                y: Axis::log("half of a round trip, core cycles (533 to a microsecond)"),
+                curves: curves(NAMES, SHOWN, values),
+                notes: vec![
+                    "Two cores on neighbouring tiles of the simulated SCC get each other's data by turns. As [NA] Fig. 3b, whose values are not in the text.".to_owned(),
+                ],
+                command: "cargo xtask bench pingpong --variants notified-get,pscw-get,two-sided".to_owned(),
+                ..Figure::default()
+            }
+        }),
+    }
+}
+
 /// After figures 4 and 5 of foMPI.
 pub(super) fn bandwidth() -> Plan {
-    const NAMES: &[(Kind, &str, &str)] = &[
+    const NAMES: Names = &[
         (Kind::Fourth, "put", "put, flush at the end"),
         (Kind::Notified, "notified", "notified put"),
         (Kind::Messages, "two-sided", "send and receive"),
@@ -150,7 +128,7 @@ pub(super) fn bandwidth() -> Plan {
     ];
     Plan {
         name: "bandwidth",
-        tasks: micro(flagpost_bench::micro::bandwidth, NAMES),
+        tasks: tasks(micro::bandwidth, NAMES, STREAMS),
         figure: Box::new(|values| {
             let last = &values[STREAMS.len() - 1];
             Figure {
@@ -158,15 +136,14 @@ pub(super) fn bandwidth() -> Plan {
                     "Streams of 64 KiB: {} MB/s by plain puts, {} by notified puts, {} by messages",
                     last[0], last[1], last[2]
                 ),
-                x: Axis::log("bytes of an access").sizes(&STREAMS),
+                x: Axis::log("bytes of an access").sizes(STREAMS),
                 y: Axis::log("megabytes a second"),
-                curves: micro_curves(NAMES, values),
-                published: Vec::new(),
+                curves: curves(NAMES, STREAMS, values),
                 notes: vec![
                     "Streams of 16 accesses between two cores of the simulated SCC, one hop apart. Messages and notified puts are read where they arrive. After [foMPI] Fig. 4, 5, whose values are not in the text.".to_owned(),
                 ],
                 command: "cargo xtask bench micro bandwidth".to_owned(),
-                listed: false,
+                ..Figure::default()
             }
         }),
     }
@@ -174,7 +151,7 @@ pub(super) fn bandwidth() -> Plan {
 
 /// After Fig. 4a of NA.
 pub(super) fn overlap() -> Plan {
-    const NAMES: &[(Kind, &str, &str)] = &[
+    const NAMES: Names = &[
         (Kind::Notified, "notified", "notified put"),
         (Kind::Third, "stored", "notified put, not inline"),
         (Kind::Messages, "two-sided", "send and receive"),
@@ -183,24 +160,23 @@ pub(super) fn overlap() -> Plan {
     ];
     Plan {
         name: "overlap",
-        tasks: micro(flagpost_bench::micro::overlap, NAMES),
+        tasks: tasks(micro::overlap, NAMES, STREAMS),
         figure: Box::new(|values| {
             Figure {
             title: format!(
                 "Computing hides {} % of a notified round trip of 8 bytes, {} % if data are not inline",
                 values[0][0], values[0][1]
             ),
-            x: Axis::log("bytes of a message").sizes(&STREAMS),
+            x: Axis::log("bytes of a message").sizes(STREAMS),
             y: Axis::linear("share of a round trip that computing hides, %"),
-            curves: micro_curves(NAMES, values),
-            published: Vec::new(),
+            curves: curves(NAMES, STREAMS, values),
             notes: vec![
                 "Two cores of the simulated SCC, one hop apart; the chip has no engine that copies. Inline data pass a ring, out of which the receiver copies them."
                     .to_owned(),
                 N19.to_owned(),
             ],
             command: "cargo xtask bench micro overlap".to_owned(),
-            listed: false,
+            ..Figure::default()
         }
         }),
     }
