@@ -69,10 +69,22 @@ struct Pscw {
 }
 
 impl Pscw {
-    /// The largest number of targets.
-    fn most_targets(&self) -> u16 {
+    /// `Ok` if these arguments go together.
+    fn check(&self) -> Result<(), String> {
         let ends = self.targets.iter().map(|range| *range.end());
-        ends.max().unwrap_or_default()
+        let most = ends.max().unwrap_or_default();
+        if let Some(cores) = self.setup.cores.filter(|&cores| cores <= most) {
+            return Err(format!(
+                "--cores {cores} has no room for an origin and {most} targets"
+            ));
+        }
+        if self.strategy.contains(&Strategy::Messages) && !self.is_plain() {
+            return Err(
+                "--strategy messages has no puts, no other class, and needs the whole buffer"
+                    .into(),
+            );
+        }
+        Ok(())
     }
 
     /// Whether it is the published experiment, without what windows are needed for.
@@ -122,28 +134,12 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    if let Commands::Pscw(arguments) = &cli.command
-        && let Some(cores) = arguments.setup.cores
-        && cores <= arguments.most_targets()
-    {
-        say(&format!(
-            "error: --cores {cores} has no room for an origin and {} targets (see cargo xtask bench --help)",
-            arguments.most_targets()
-        ));
-        return ExitCode::from(2);
-    }
-    if let Commands::Pscw(arguments) = &cli.command
-        && arguments.strategy.contains(&Strategy::Messages)
-        && !arguments.is_plain()
-    {
-        say(
-            "error: --strategy messages has no puts, no other class, and needs the whole buffer (see cargo xtask bench --help)",
-        );
-        return ExitCode::from(2);
-    }
-    if let Commands::Micro(arguments) = &cli.command
-        && let Err(why) = arguments.check()
-    {
+    let checked = match &cli.command {
+        Commands::Pscw(arguments) => arguments.check(),
+        Commands::Micro(arguments) => arguments.check(),
+        _ => Ok(()),
+    };
+    if let Err(why) = checked {
         say(&format!("error: {why} (see cargo xtask bench --help)"));
         return ExitCode::from(2);
     }
