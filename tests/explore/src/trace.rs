@@ -6,7 +6,6 @@
 
 use flagpost_explore::{Chip, Setting};
 use flagpost_sim::{Config, Report, Schedule};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// What tells one version of the code from another in a trace: the commit, from `cargo xtask`,
@@ -48,8 +47,9 @@ pub(crate) fn read(text: &str) -> Result<Trace, String> {
         let word = value[name].as_str();
         word.ok_or_else(|| format!("not a trace: it has no {name:?}"))
     };
-    let config =
-        Config::deserialize(&value["config"]).map_err(|error| format!("not a config: {error}"))?;
+    // The error names the field.
+    let config: Config = serde_path_to_error::deserialize(&value["config"])
+        .map_err(|error| format!("not a config: {error}"))?;
     let setting = format!("{}/{}/{}", word("case")?, config.cores, word("chip")?);
     let setting: Setting = setting.parse()?;
     check(&config, setting.chip)?;
@@ -187,18 +187,18 @@ mod tests {
             ("line", json!(16), "line=16"),
             ("cores", json!(0), "cores"),
             ("cores", json!(65535), "cores"),
-            ("cores", json!(-1), "-1"),
+            ("cores", json!(-1), "cores"),
             ("memory_size", json!(8191), "memory_size=8191"),
             ("memory_size", json!(4294967264_u32), "memory"),
             ("buffer_size", json!(4294967264_u32), "memory"),
             ("buffer_size", json!(3), "buffer_size=3"),
             ("ring", json!(3), "ring"),
             ("profile", json!("weak"), "profile=weak"),
-            ("profile", json!("sc"), "`sc`"),
-            ("schedule", json!("timed"), "timed"),
-            ("schedule", json!({"pct": {"depth": 999}}), "999"),
+            ("profile", json!("sc"), "profile"),
+            ("schedule", json!("timed"), "schedule"),
+            ("schedule", json!({"pct": {"depth": 999}}), "schedule"),
             ("pct_length", json!(u64::MAX), "pct_length"),
-            ("timeline", json!(70000), "70000"),
+            ("timeline", json!(70000), "timeline"),
             ("publish", json!(0), "publish=0"),
             ("publish", json!(64), "publish=64"),
             ("registers", json!(false), "registers"),
@@ -209,8 +209,8 @@ mod tests {
                 "mesh",
             ),
             ("controllers", json!(0), "controllers"),
-            ("choices", json!([["é", [], 1]]), "é"),
-            ("choices", json!([["elapse", [], 99999999]]), "99999999"),
+            ("choices", json!([["é", [], 1]]), "choices"),
+            ("choices", json!([["elapse", [], 99999999]]), "choices"),
         ] {
             let mut bad = good.clone();
             bad["config"][field] = value;

@@ -27,8 +27,9 @@ use serde_json::Value;
 
 use crate::paths;
 
-/// Files that are not read: tests, whose `mod` is for tests only, and wrong copies.
-const LEFT_OUT: [&str; 2] = ["tests.rs", "wrong.rs"];
+/// Files that are not read: tests, whose `mod` is for tests only, wrong copies, and a link around
+/// another one, whose steps are those of the link inside.
+const LEFT_OUT: [&str; 3] = ["tests.rs", "wrong.rs", "wraps.rs"];
 
 /// A reason has at least so many words.
 const WORDS: usize = 3;
