@@ -8,7 +8,7 @@
 //! prefix, which would help nobody there, and where `0F 0A`, `wbinvd` or `rdtsc` are missing.
 //!
 //! It *runs under emulation*: that image, unchanged, and the conformance cases, on 2 to 48 Pentium
-//! cores of QEMU, whose page tables are filled from [`views::entry`] (`qemu/scc-monitor`; `cargo
+//! cores of QEMU, whose page tables are filled from [`views::entry`] (`scc-monitor`; `cargo
 //! xtask qemu --board scc`). It has **not run on the chip**: docs/verification.md says what that
 //! leaves open.
 //!

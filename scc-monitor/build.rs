@@ -6,7 +6,7 @@ use std::path::PathBuf;
 fn main() {
     let variable = |name| env::var(name).expect("cargo sets it");
     let script = PathBuf::from(variable("CARGO_MANIFEST_DIR"))
-        .join("../../linker/flagpost-scc-monitor.x")
+        .join("../linker/flagpost-scc-monitor.x")
         .canonicalize()
         .expect("the script is part of the repository");
     println!("cargo::rerun-if-changed=build.rs");
