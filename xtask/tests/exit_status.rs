@@ -8,14 +8,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What scripts can say: sums of a test program and of a job on Linux; a setting and a failure of
-/// the explorer; a crash.
+/// What scripts can say: sums of a test program and of a job on Linux; a crash.
 const WORDS: &str = r#"#!/bin/sh
 sums() { echo "test result: any. $1 passed; $2 failed; 0 ignored; 0 measured; 0 filtered out"; }
 job() { echo "$1 passed, $2 failed, 1 skipped"; }
 built() { [ "$2" = --no-run ] && exit 0; }
-setting() { echo '{"is":"result","setting":"a","schedules":1,"steps":1,"seconds":0}'; }
-failure() { echo '{"is":"failure","setting":"a","account":"","trace":{}}'; }
 crash() { kill -SEGV $$; }
 "#;
 
@@ -180,25 +177,15 @@ fn an_exploration_that_fails_or_crashes_has_failed() {
     fake.ends(
         EXPLORER,
         &[
-            (tests, "setting", 0, "7 passed, 0 failed"),
-            (tests, "setting; exit 1", 1, "7 passed, 7 failed"),
-            (tests, "setting; crash", 1, "7 passed, 7 failed"),
-            (tests, "setting; failure", 1, "7 passed, 7 failed"),
+            (tests, "exit 0", 0, "7 passed, 0 failed"),
+            (tests, "exit 1", 1, "0 passed, 7 failed"),
+            (tests, "exit 2", 1, "0 passed, 7 failed"),
             (tests, "crash", 1, "0 passed, 7 failed"),
-            (tests, "exit 0", 1, "0 passed, 7 failed"),
-            // Not JSON: the part errors.
-            (tests, "echo panicked", 1, "0 passed, 1 failed"),
         ],
     );
-    let statuses = [
-        ("setting", 0),
-        ("setting; exit 1", 1),
-        ("setting; failure", 1),
-        ("exit 0", 1),
-    ];
-    fake.statuses(FAST_EXPLORER, "explore", &statuses);
     // Those of the explorer, which has said what is wrong.
     let statuses = [("exit 0", 0), ("exit 1", 1), ("exit 2", 2), ("crash", 1)];
+    fake.statuses(FAST_EXPLORER, "explore", &statuses);
     fake.statuses(FAST_EXPLORER, "replay any", &statuses);
 }
 

@@ -1,16 +1,19 @@
 //! `explore`: settings under many schedules, or under all within bounds.
 //!
-//! Prints a JSON object per line, a kind (`"is"`) in each; `cargo xtask explore` makes a table of
-//! them. The outcome does not depend on the threads.
+//! Prints a row or a JSON object per setting, each failure with its trace as a file, and last the
+//! sums. The outcome does not depend on the threads.
 
-use std::io::{self, Write};
+use std::fs;
 use std::process::exit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use flagpost_common::{out, say};
 use flagpost_explore::{Chip, Setting, cases, is_small, sizes};
+use flagpost_programs::console::Console;
+use flagpost_programs::paths;
 use flagpost_sim::{Bounds, Config, Explored, Profile, Report, Schedule, sweep};
 use serde_json::{Value, json};
 
@@ -25,31 +28,44 @@ const CHUNK: u64 = 500;
 pub(crate) struct Arguments {
     #[command(flatten)]
     options: Options,
+    /// No rows: only failures and the sums
+    #[arg(long)]
+    quiet: bool,
     #[arg(long, value_name = "N", default_value_t = crate::processors())]
     threads: usize,
 }
 
-/// Runs the command; `false` if anything failed.
-pub(crate) fn run(Arguments { options, threads }: &Arguments) -> bool {
+/// Runs the command; `false` if anything failed, or not everything was tried.
+pub(crate) fn run(arguments: &Arguments) -> bool {
+    let options = &arguments.options;
     let settings = match chosen(options) {
         Ok(settings) => settings,
         Err(error) => {
-            say(&json!({"is": "unusable", "why": error}));
+            say(&format!("error: {error}"));
             exit(2);
         }
     };
-    let begun = Instant::now();
-    let done = match options.strategy {
-        Strategy::Exhaustive => exhaustive(options, *threads, &settings),
-        _ => seeded(options, *threads, &settings),
+    let console: &Console = Box::leak(Box::new(Console::new()));
+    console.watch();
+    console.step("exploring");
+    let mut totals = Totals {
+        console,
+        json: options.json,
+        quiet: arguments.quiet,
+        exhaustive: options.strategy == Strategy::Exhaustive,
+        settings: 0,
+        runs: 0,
+        steps: 0,
+        incomplete: 0,
+        failed: false,
     };
-    say(&json!({"is": "time", "seconds": begun.elapsed().as_secs_f64()}));
-    done
-}
-
-/// Prints one line. Who closed the pipe does not want to know.
-fn say(line: &Value) {
-    let _ = writeln!(io::stdout().lock(), "{line}");
+    let begun = Instant::now();
+    match options.strategy {
+        Strategy::Exhaustive => exhaustive(options, arguments.threads, &settings, &mut totals),
+        _ => seeded(options, arguments.threads, &settings, &mut totals),
+    }
+    totals.show(begun.elapsed());
+    !totals.failed && totals.incomplete == 0
 }
 
 /// The settings that the options name.
@@ -115,7 +131,7 @@ fn chosen(options: &Options) -> Result<Vec<Setting>, String> {
 }
 
 /// Each setting gets its share of the schedules, each with seeds of its own.
-fn seeded(options: &Options, threads: usize, settings: &[Setting]) -> bool {
+fn seeded(options: &Options, threads: usize, settings: &[Setting], totals: &mut Totals) {
     let number = settings.len() as u64;
     let total = options.schedules.max(1);
     let (mut done, mut first) = (0, options.seed);
@@ -139,10 +155,9 @@ fn seeded(options: &Options, threads: usize, settings: &[Setting]) -> bool {
             runs += swept.runs;
             steps += swept.steps;
             if let Some(report) = swept.failure {
-                failed(setting, &report, done + runs);
-                return false;
+                return totals.failed(setting, &report, done + runs);
             }
-            say(&json!({"is": "progress", "done": done + runs, "total": total}));
+            totals.console.progress(done + runs, total, "schedules");
             if swept.runs < wanted {
                 // The last line of a report is repeated (`FLAGPOST_SIM_REPLAY`): it names one run,
                 // of this setting or of another one.
@@ -150,17 +165,21 @@ fn seeded(options: &Options, threads: usize, settings: &[Setting]) -> bool {
             }
         }
         done += runs;
-        say(&json!({
-            "is": "result", "setting": setting.to_string(), "case": setting.case.name,
+        let seconds = begun.elapsed().as_secs_f64();
+        let name = setting.to_string();
+        let each = steps.checked_div(runs).unwrap_or(0);
+        let row = format!("{name:<40} {runs:>9} schedules of {each:>7} steps  {seconds:>7.1} s");
+        let object = json!({
+            "is": "result", "setting": name, "case": setting.case.name,
             "cores": setting.cores, "chip": setting.chip.to_string(),
-            "schedules": runs, "steps": steps, "seconds": begun.elapsed().as_secs_f64(),
-        }));
+            "schedules": runs, "steps": steps, "seconds": seconds,
+        });
+        totals.add(runs, steps, true, &row, &object);
     }
-    true
 }
 
 /// Every setting in every schedule within the bounds. Threads take one setting after the other.
-fn exhaustive(options: &Options, threads: usize, settings: &[Setting]) -> bool {
+fn exhaustive(options: &Options, threads: usize, settings: &[Setting], totals: &mut Totals) {
     let next = AtomicUsize::new(0);
     let (send, results) = mpsc::channel();
     thread::scope(|scope| {
@@ -178,30 +197,34 @@ fn exhaustive(options: &Options, threads: usize, settings: &[Setting]) -> bool {
             });
         }
         drop(send);
-        let mut done = 0;
-        let mut complete = true;
         for (setting, found, time) in results {
             if let Some(mut report) = found.failure {
                 report.case = setting.to_string();
                 // Nobody draws another.
                 next.store(settings.len(), Ordering::Relaxed);
-                failed(&setting, &report, found.runs);
-                return false;
+                return totals.failed(&setting, &report, found.runs);
             }
-            complete &= found.complete;
-            say(&json!({
-                "is": "result", "setting": setting.to_string(), "case": setting.case.name,
-                "cores": setting.cores, "chip": setting.chip.to_string(),
-                "epochs": setting.case.epochs,
-                "bounds": found.bounds.to_string(), "complete": found.complete,
-                "states": found.states, "runs": found.runs, "steps": found.steps,
-                "schedules": found.schedules.to_string(), "seconds": time.as_secs_f64(),
-            }));
-            done += 1;
-            say(&json!({"is": "progress", "done": done, "total": settings.len()}));
+            let (name, epochs, seconds) =
+                (setting.to_string(), setting.case.epochs, time.as_secs_f64());
+            let (states, runs, schedules) = (found.states, found.runs, &found.schedules);
+            let (bounds, complete) = (&found.bounds, found.complete);
+            let all = if complete { "all" } else { "NOT all" };
+            let row = format!(
+                "{name:<36} {all:>7}  {epochs:>1} epochs {states:>9} states {runs:>9} runs \
+                 {seconds:>7.1} s  {bounds}  {schedules} schedules"
+            );
+            let object = json!({
+                "is": "result", "setting": name, "case": setting.case.name,
+                "cores": setting.cores, "chip": setting.chip.to_string(), "epochs": epochs,
+                "bounds": bounds.to_string(), "complete": complete,
+                "states": states, "runs": runs, "steps": found.steps,
+                "schedules": schedules.to_string(), "seconds": seconds,
+            });
+            totals.add(runs, found.steps, complete, &row, &object);
+            let (done, all) = (totals.settings, settings.len() as u64);
+            totals.console.progress(done, all, "settings");
         }
-        complete
-    })
+    });
 }
 
 /// Tries all of one setting.
@@ -225,19 +248,119 @@ fn search(options: &Options, setting: &Setting) -> Explored {
     setting.explore(&bounds, config)
 }
 
-/// Tells of a failure, and of the simplest one like it.
-fn failed(setting: &Setting, report: &Report, after: u64) {
-    say(&json!({
-        "is": "failure", "setting": setting.to_string(), "schedules": after,
-        "account": report.to_string(), "trace": trace::write(setting, report),
-    }));
-    match shrink::shrink(setting, report) {
-        Some((small, bounds)) => say(&json!({
+/// What all settings together took, and how it is told.
+struct Totals<'a> {
+    console: &'a Console,
+    json: bool,
+    quiet: bool,
+    exhaustive: bool,
+    settings: u64,
+    runs: u64,
+    steps: u64,
+    incomplete: u64,
+    failed: bool,
+}
+
+impl Totals<'_> {
+    /// A setting is done.
+    fn add(&mut self, runs: u64, steps: u64, complete: bool, row: &str, object: &Value) {
+        self.settings += 1;
+        self.runs += runs;
+        self.steps += steps;
+        self.incomplete += u64::from(!complete);
+        if self.json {
+            out(&object.to_string());
+        } else if !self.quiet {
+            out(row);
+        }
+    }
+
+    /// Tells of a failure, and of the simplest one like it.
+    fn failed(&mut self, setting: &Setting, report: &Report, after: u64) {
+        self.failed = true;
+        let name = setting.to_string();
+        let object = json!({"is": "failure", "setting": name, "schedules": after});
+        self.account(setting, report, &format!("{name}.json"), object);
+        self.console.step("searching for a simpler one");
+        let found = shrink::shrink(setting, report);
+        self.console.clear();
+        let Some((small, bounds)) = found else {
+            if !self.json {
+                out("\nno simpler run that fails like it was found");
+            }
+            return;
+        };
+        let choices = &small.config.choices;
+        let (number, switches) = (choices.len(), choices.switches());
+        if !self.json {
+            out(&format!(
+                "\nthe simplest like it that was found: {number} choices, {switches} switches, {bounds}"
+            ));
+        }
+        let object = json!({
             "is": "shrunk", "setting": small.case, "bounds": bounds.to_string(),
-            "choices": small.config.choices.len(), "switches": small.config.choices.switches(),
-            "account": small.to_string(), "trace": trace::write(setting, &small),
-        })),
-        None => say(&json!({"is": "unshrunk"})),
+            "choices": number, "switches": switches,
+        });
+        self.account(
+            setting,
+            &small,
+            &format!("{}-small.json", small.case),
+            object,
+        );
+    }
+
+    /// A failing run: its account, and its trace as a file.
+    fn account(&self, setting: &Setting, report: &Report, name: &str, mut object: Value) {
+        self.console.clear();
+        let trace = trace::write(setting, report);
+        if self.json {
+            object["account"] = report.to_string().into();
+            object["trace"] = trace.clone();
+            out(&object.to_string());
+        } else {
+            out(&report.to_string());
+        }
+        let traces = paths::target().join("traces");
+        let file = traces.join(name.replace('/', "-"));
+        let written =
+            fs::create_dir_all(&traces).and_then(|()| fs::write(&file, format!("{trace:#}\n")));
+        let file = paths::shorten(&file.display().to_string());
+        match written {
+            Ok(()) => say(&format!("repeat it with: cargo xtask replay {file}")),
+            Err(why) => say(&format!("error: cannot write {file}: {why}")),
+        }
+    }
+
+    fn show(&self, time: Duration) {
+        self.console.clear();
+        let (settings, runs, steps) = (self.settings, self.runs, self.steps);
+        let seconds = time.as_secs_f64();
+        let rate = |count: u64| count as f64 / seconds.max(1e-9);
+        if self.json {
+            let object = json!({
+                "settings": settings, "runs": runs, "steps": steps, "seconds": seconds,
+                "incomplete": self.incomplete, "failed": self.failed,
+            });
+            return out(&object.to_string());
+        }
+        let what = if self.exhaustive { "runs" } else { "schedules" };
+        out(&format!(
+            "{settings} settings, {runs} {what}, {steps} steps in {seconds:.1} s: {:.0} {what}/s, \
+             {:.1} million steps/s",
+            rate(runs),
+            rate(steps) / 1e6
+        ));
+        if self.incomplete > 0 {
+            out(&format!(
+                "{} settings were NOT tried in every schedule: raise --states",
+                self.incomplete
+            ));
+        }
+        out(if self.failed {
+            "FAILED"
+        } else {
+            "nothing failed"
+        });
     }
 }
 

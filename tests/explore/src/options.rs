@@ -67,4 +67,7 @@ pub(crate) struct Options {
     /// Exhaustive: states after which a search gives up
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) states: u64,
+    /// One JSON object per setting, a line each
+    #[arg(long)]
+    pub(crate) json: bool,
 }

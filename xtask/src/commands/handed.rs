@@ -118,7 +118,7 @@ fn hand_over(console: &Console, program: Program, words: &[OsString]) -> Result<
 }
 
 /// Runs the program; `false` if it failed.
-fn ended(command: &mut Command) -> Result<bool> {
+pub(super) fn ended(command: &mut Command) -> Result<bool> {
     let status = children::status(command)
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
     match status.code() {
