@@ -26,17 +26,18 @@ pub enum Board {
 pub type Bin = [&'static str; 3];
 
 /// What a board is built of, and how many cores it has.
-struct Facts {
-    name: &'static str,
-    emulator: Emulator,
-    target: &'static str,
-    part: Part,
-    cases: Bin,
+pub struct Facts {
+    pub name: &'static str,
+    pub emulator: Emulator,
+    pub target: &'static str,
+    pub part: Part,
+    pub cases: Bin,
     /// Words that its start-up code takes, besides those of the cases: each name, and its values.
-    words: &'static [(&'static str, &'static [&'static str])],
+    pub words: &'static [(&'static str, &'static [&'static str])],
     /// The program that QEMU starts, where it is not the image of the cases.
-    monitor: Option<Bin>,
-    cores: [u32; 2],
+    pub monitor: Option<Bin>,
+    /// Fewest and most.
+    pub cores: [u32; 2],
 }
 
 const VIRT: Facts = Facts {
@@ -79,51 +80,12 @@ const AN521: Facts = Facts {
 impl Board {
     pub const ALL: [Self; 3] = [Self::Virt, Self::Scc, Self::An521];
 
-    const fn facts(self) -> &'static Facts {
+    pub const fn facts(self) -> &'static Facts {
         match self {
             Self::Virt => &VIRT,
             Self::Scc => &SCC,
             Self::An521 => &AN521,
         }
-    }
-
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|board| board.name() == name)
-    }
-
-    pub const fn name(self) -> &'static str {
-        self.facts().name
-    }
-
-    /// Fewest and most cores.
-    pub const fn cores(self) -> [u32; 2] {
-        self.facts().cores
-    }
-
-    pub(crate) const fn emulator(self) -> Emulator {
-        self.facts().emulator
-    }
-
-    pub const fn part(self) -> Part {
-        self.facts().part
-    }
-
-    pub(crate) const fn target(self) -> &'static str {
-        self.facts().target
-    }
-
-    pub(crate) const fn cases(self) -> Bin {
-        self.facts().cases
-    }
-
-    /// The values that a word of its start-up code may have. `None` if it has no such word.
-    pub fn values(self, name: &str) -> Option<&'static [&'static str]> {
-        let mut words = self.facts().words.iter();
-        words.find(|word| word.0 == name).map(|word| word.1)
-    }
-
-    pub(crate) const fn monitor(self) -> Option<Bin> {
-        self.facts().monitor
     }
 
     /// What cargo needs to link an image. The SCC's code has no frame pointers: it is the code that

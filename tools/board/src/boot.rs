@@ -148,7 +148,7 @@ pub fn boot(console: &Console, qemu: &Path, image: &Image, setup: &Setup) -> Res
             Err(RecvTimeoutError::Timeout) => {
                 let state = match image.board {
                     Board::Virt => hang::describe(&socket, &image.elf, &follower.run),
-                    other => format!("what its cores do is not known on {}", other.name()),
+                    other => format!("what its cores do is not known on {}", other.facts().name),
                 };
                 let seconds = setup.timeout.as_secs();
                 let progress = follower.run.progress();
@@ -259,38 +259,5 @@ impl<'a> Follower<'a> {
         let core = line.core.map_or("?".to_owned(), |core| core.to_string());
         self.console
             .hold(format!("core {core:>3} {level:<5} {}", line.text));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn boot_arguments_are_words() {
-        let mut setup = Setup::new(8, 7);
-        assert_eq!(setup.append(), "seed=7");
-        setup.filter = Some("put".into());
-        setup.list = true;
-        setup.arguments = vec!["stencil.m=64".into()];
-        assert_eq!(setup.append(), "seed=7 filter=put list=1 stencil.m=64");
-    }
-
-    #[test]
-    fn runs_are_deterministic_unless_parallel() {
-        let mut setup = Setup::new(48, 0);
-        let line = |setup: &Setup| {
-            let image = Image::plain(Board::Virt, Path::new("img"));
-            let command = setup.command(Path::new("q"), &image, Path::new("/s"));
-            let words = command
-                .get_args()
-                .map(|word| word.to_string_lossy().into_owned());
-            words.collect::<Vec<_>>().join(" ")
-        };
-        assert!(line(&setup).contains("-smp 48 "));
-        assert!(line(&setup).contains("-accel tcg,thread=single -icount shift=0,sleep=off"));
-        setup.parallel = true;
-        assert!(line(&setup).contains("-accel tcg,thread=multi"));
-        assert!(!line(&setup).contains("icount"));
     }
 }

@@ -88,11 +88,11 @@ pub fn cases(console: &Console, board: Board, profile: &str, mutants: bool) -> R
         };
         build(console, &source)
     };
-    let elf = built(board.cases())?;
+    let elf = built(board.facts().cases)?;
     match board {
         Board::Virt => Image::open(&elf),
         Board::Scc | Board::An521 => Ok(Image {
-            monitor: board.monitor().map(built).transpose()?,
+            monitor: board.facts().monitor.map(built).transpose()?,
             ..Image::plain(board, &elf)
         }),
     }
@@ -103,12 +103,12 @@ pub fn cases(console: &Console, board: Board, profile: &str, mutants: bool) -> R
 /// # Errors
 /// With everything the compiler said, if it failed.
 pub fn build(console: &Console, source: &Source<'_>) -> Result<PathBuf> {
-    toolchain::need(console, source.board.part())?;
+    toolchain::need(console, source.board.facts().part)?;
     let name = source.bin.map_or_else(
         || source.dir.display().to_string(),
         |[_, bin, _]| bin.into(),
     );
-    let mut command = toolchain::build(source.board.target(), source.profile);
+    let mut command = toolchain::build(source.board.facts().target, source.profile);
     command
         .current_dir(source.dir)
         .arg("--target-dir")
@@ -149,20 +149,4 @@ fn executable(message: &str) -> Option<PathBuf> {
         .any(|kind| kind == "bin");
     let path = message["executable"].as_str()?;
     (message["reason"] == "compiler-artifact" && is_bin).then(|| path.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn executables_are_found_among_the_messages() {
-        let bin = r#"{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"a"},"executable":"/t/a"}"#;
-        let build = r#"{"reason":"compiler-artifact","target":{"kind":["custom-build"]},"executable":"/t/b"}"#;
-        let lib = r#"{"reason":"compiler-artifact","target":{"kind":["lib"]},"executable":null}"#;
-        assert_eq!(executable(bin), Some("/t/a".into()));
-        assert_eq!(executable(build), None);
-        assert_eq!(executable(lib), None);
-        assert_eq!(executable("not json"), None);
-    }
 }

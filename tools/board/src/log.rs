@@ -94,11 +94,4 @@ mod tests {
         let texts: Vec<_> = lines.iter().map(|line| &*line.text).collect();
         assert_eq!(texts, ["@begin case=a", "@end"]);
     }
-
-    #[test]
-    fn core_numbers_are_read() {
-        assert_eq!(first_number("core 31 at 5"), Some(31));
-        assert_eq!(first_number("7"), Some(7));
-        assert_eq!(first_number("none"), None);
-    }
 }

@@ -140,34 +140,3 @@ fn parse_registers(text: &str) -> Vec<Registers> {
     }
     cores
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_read() {
-        let text = "0000000080005000: 0x00000002 0x00000001\r\n0000000080005008: 0xffffffff\r\n";
-        assert_eq!(parse_memory(text), [2, 1, 0xffff_ffff]);
-        assert_eq!(parse_memory("Cannot access memory"), [] as [u64; 0]);
-    }
-
-    #[test]
-    fn registers_are_read() {
-        let text = "\r\nCPU#0\r\n V      =   0\r\n pc       0000000080001694\r\n mhartid  0000000000000000\r\n\
-             x4/tp    0000000000000000 x5/t0    0000000010000000\r\n\
-             x8/s0    0000000080009d60 x9/s1    0000000080005808\r\n\
-             \r\nCPU#1\r\n pc       0000000080000abc\r\n x8/s0    0000000000000010 x9/s1 0\r\n";
-        let expected = [
-            Registers {
-                pc: 0x8000_1694,
-                s0: 0x8000_9d60,
-            },
-            Registers {
-                pc: 0x8000_0abc,
-                s0: 0x10,
-            },
-        ];
-        assert_eq!(parse_registers(text), expected);
-    }
-}

@@ -40,7 +40,7 @@ impl Session {
     }
 
     fn with(console: &Console, board: Board, profile: &str, mutants: bool) -> Result<Self> {
-        let qemu = tools::qemu(console, board.emulator())?;
+        let qemu = tools::qemu(console, board.facts().emulator)?;
         let image = image::cases(console, board, profile, mutants)?;
         Ok(Self { qemu, image })
     }

@@ -221,15 +221,6 @@ pub mod left_out {
         let kinds = line.split_once(BEFORE).map(|(_, kinds)| kinds.split("; "));
         kinds.into_iter().flatten()
     }
-
-    #[test]
-    fn what_is_left_out_is_counted_by_its_reason_and_read_back() {
-        let all = ["no b", "no a", "no b"].map(str::to_owned);
-        let text = line(&all);
-        assert_eq!(text, ", 3 left out: no a; no b (2 times)");
-        assert!(read(&text).eq(["no a", "no b (2 times)"]));
-        assert_eq!((line(&[]), read("1 passed").count()), (String::new(), 0));
-    }
 }
 
 /// A line with the time since the first step.

@@ -334,7 +334,7 @@ fn example(console: &Console) -> Result<Count> {
 /// All cases of a board, and some of them twice: both runs say the same.
 fn board(console: &Console, board: Board) -> Result<Count> {
     let session = Session::of(console, board)?;
-    let [fewest, _] = board.cores();
+    let [fewest, _] = board.facts().cores;
     let all = Setup::new(fewest, 0);
     let some = Setup {
         filter: Some(TWICE.to_owned()),

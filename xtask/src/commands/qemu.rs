@@ -17,7 +17,7 @@ use crate::run::Run;
 use crate::session::Session;
 
 /// As many harts as QEMU's riscv64 `virt` board can have.
-pub(crate) const CORES_MAX: u32 = Board::Virt.cores()[1];
+pub(crate) const CORES_MAX: u32 = Board::Virt.facts().cores[1];
 
 /// Run the conformance cases on a board that QEMU emulates.
 ///
@@ -83,12 +83,12 @@ pub(crate) struct Arguments {
 
 /// Runs the command; `false` if anything failed.
 pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
-    let [fewest, most] = arguments.board.cores();
+    let [fewest, most] = arguments.board.facts().cores;
     if !(fewest..=most).contains(&arguments.cores()) {
         bail!(usage(format!(
             "--cores {}: the board {} has {fewest} to {most}",
             arguments.cores(),
-            arguments.board.name()
+            arguments.board.facts().name
         )));
     }
     for word in &arguments.arguments {
@@ -162,7 +162,7 @@ fn none(console: &Console, session: &Session, cores: u32, filter: &str) -> Resul
 
 impl Arguments {
     fn cores(&self) -> u32 {
-        let [fewest, most] = self.board.cores();
+        let [fewest, most] = self.board.facts().cores;
         self.cores.unwrap_or(8.clamp(fewest, most))
     }
 
@@ -206,7 +206,8 @@ impl Arguments {
             "cargo xtask qemu --cores {} --seed {}",
             run.cores, run.seed
         )];
-        let other = (self.board != Board::Virt).then(|| format!("--board {}", self.board.name()));
+        let other =
+            (self.board != Board::Virt).then(|| format!("--board {}", self.board.facts().name));
         words.extend(other);
         words.extend(self.filter.iter().map(|name| format!("--filter {name}")));
         words.extend(self.arguments.iter().map(|word| format!("--arg {word}")));
@@ -217,8 +218,10 @@ impl Arguments {
 }
 
 fn board(text: &str) -> Result<Board, String> {
-    Board::named(text).ok_or_else(|| {
-        let names = Board::ALL.map(Board::name);
+    let mut boards = Board::ALL.into_iter();
+    let named = boards.find(|board| board.facts().name == text);
+    named.ok_or_else(|| {
+        let names = Board::ALL.map(|board| board.facts().name);
         format!("there is no such board; there are {}", names.join(", "))
     })
 }
@@ -259,13 +262,13 @@ fn argument(text: &str) -> Result<String, String> {
 /// Whether the board or the cases take `word`, of the form `name=value`, on so many cores.
 fn takes(word: &str, board: Board, cores: u32) -> Result<()> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
-    match board.values(name) {
-        None => {}
-        Some(values) if values.contains(&value) => return Ok(()),
-        Some(values) => {
-            let values = values.join(" or ");
-            return Err(usage(format!("--arg {word}: {name} takes {values}")));
+    let mut words = board.facts().words.iter();
+    if let Some((_, values)) = words.find(|(known, _)| *known == name) {
+        if values.contains(&value) {
+            return Ok(());
         }
+        let values = values.join(" or ");
+        return Err(usage(format!("--arg {word}: {name} takes {values}")));
     }
     let names = || {
         arguments::ARGUMENTS
