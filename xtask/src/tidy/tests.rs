@@ -109,6 +109,18 @@ fn all_comments_and_reasons_of_the_kernel_are_read() {
             &["1 So many", "5 goes on"][..],
         ),
         ("// ```text\n// Who\n// ```\nf(\"at once\");\n", &[]),
+        // Strings, characters and lifetimes are no comments, whatever they hold.
+        (
+            "fn f<'a>(s: &'a str) -> char { // At once.\n    let _ = (\"// So many\", 'x', '\"', \
+             '\\'', r#\"// \"Who\"#, br\"// Who\", \"\\\"// Who\");\n    /* So\n  many */ let r = \
+             number\"// Who\"; '/'\n    //// Who\n    let url = \"https://example.org\n// Who\";\n\
+             } //Who\n",
+            &["1 At once", "3 So many", "5 Who", "8 Who"],
+        ),
+        (
+            "/// One `at\n/// once`\n/// ````text\n/// Who\n/// ```\n/// ````\n/// Who\n// go on",
+            &["7 Who", "8 go on"],
+        ),
         (
             "point!(DRAIN \"it goes on behind it\": \"a\", own());\norder!(\"all at once\":\n\
              \"b\", f());\nlock(to, site!(WAIT\n    \"Who has it\": \"c\"));\n",

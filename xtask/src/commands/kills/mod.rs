@@ -411,97 +411,89 @@ impl Undisturbed {
         job.run(Some(disturbance), limit)
     }
 
+    /// How a turn's job ended; and why, if there is something to say.
     fn judge(&self, turn: &Turn, ended: &job::Ended) -> (End, Option<String>) {
-        // What matters of it is in the first lines; a backtrace is longer.
-        let told = || {
-            let lines: Vec<&str> = ended
-                .err
-                .lines()
-                .filter(|line| !line.is_empty())
-                .take(6)
-                .collect();
-            lines.join("; ")
-        };
-        let broken = |what: String| (End::Broken, Some(what));
-        if ended.hung {
-            return broken(format!("it hung: {}", told()));
-        }
-        if !ended.left.is_empty() {
-            return broken(format!("it left {}", ended.left.join(", ")));
-        }
-        if ended.err.contains("panicked") {
-            return broken(format!("a rank has panicked: {}", told()));
-        }
-        if ended.err.contains("by flagpost-run") {
-            return broken(format!("a rank has not noticed it: {}", told()));
-        }
-        let mut expected = self.lines.clone();
+        let (mut missing, mut more) = (self.lines.clone(), Vec::new());
         for line in ended.lines() {
-            match expected.iter().position(|known| *known == line) {
-                Some(index) => drop(expected.swap_remove(index)),
-                None => return broken(format!("it has printed {line:?}")),
+            match missing.iter().position(|known| *known == line) {
+                Some(index) => drop(missing.swap_remove(index)),
+                None => more.push(line),
             }
         }
-        if ended.code == Some(0) {
-            if !expected.is_empty() {
-                return broken(format!("status 0, and it has not printed {expected:?}"));
-            }
-            return match (turn.pause, ended.struck) {
-                (_, false) => (End::Before, None),
-                (Some(_), true) => (End::Paused, None),
-                (None, true) => broken("status 0, and a rank was killed".to_owned()),
-            };
-        }
-        if turn.pause.is_some() {
-            return broken(format!("it was only stopped: {}", told()));
-        }
-        if !ended.struck {
-            return broken(format!("it failed by itself: {}", told()));
-        }
+        // What matters of it is in the first lines; a backtrace is longer.
+        let told = ended.err.lines().filter(|line| !line.is_empty());
+        let told = told.take(6).collect::<Vec<_>>().join("; ");
+        let (well, killed) = (ended.code == Some(0), turn.pause.is_none());
         let victim = format!("flagpost-run: rank {} ", turn.rank);
-        let is_victim = |line: &&str| line.starts_with(&victim) && line.contains("(SIGKILL)");
-        if !ended.err.lines().any(|line| is_victim(&line)) {
-            return broken(format!("nobody says who was killed: {}", told()));
-        }
-        let others: Vec<&str> = { ended.err.lines() }
-            .filter(|line| !is_victim(line) && !line.starts_with("flagpost-run: "))
-            .collect();
         let lost = format!("rank {} ", turn.rank);
+        let is_victim = |line: &str| line.starts_with(&victim) && line.contains("(SIGKILL)");
+        let lines: Vec<&str> = ended.err.lines().filter(|line| !is_victim(line)).collect();
+        let others = || {
+            lines
+                .iter()
+                .filter(|line| !line.starts_with("flagpost-run: "))
+        };
         // Ranks that failed by `PeerLost` of a lost rank say nothing: the launcher counts them.
-        let followed = { ended.err.lines() }.any(|line| line.starts_with("flagpost-run: after"));
+        let followed = lines
+            .iter()
+            .any(|line| line.starts_with("flagpost-run: after"));
         // Of the system, or of a library for network cards, which ends the process itself.
         let crashes = ["was ended by signal", "terminated with signal"];
         let crashed = |line: &str| crashes.iter().any(|words| line.contains(words));
-        let lines: Vec<&str> = { ended.err.lines() }
-            .filter(|line| !is_victim(line))
-            .collect();
         // The first frame of a backtrace follows its head.
-        let mut frames = { lines.iter().enumerate() }
+        let frames = { lines.iter().enumerate() }
             .filter(|(_, line)| crashed(line))
-            .map(|(at, _)| lines.get(at + 1).copied().unwrap_or_default())
-            .peekable();
-        if frames.peek().is_some() {
-            let is_known =
-                turn.kind.provider == "tcp" && frames.all(|frame| frame.contains("/libfabric.so"));
-            if !is_known {
-                return broken(format!("a rank has crashed: {}", told()));
-            }
-            (End::Crash, Some(told()))
-        } else if others.is_empty() && !followed {
-            (End::OthersWell, None)
-        } else if others
-            .iter()
-            .all(|line| line.contains("does not answer any more"))
-        {
-            (End::PeerLost, None)
-        } else if others
-            .iter()
-            .all(|line| line.starts_with("error: ") && line.contains(&lost))
-        {
-            (End::WhileMeeting, None)
-        } else {
-            (End::Error, Some(told()))
+            .map(|(at, _)| lines.get(at + 1).copied().unwrap_or_default());
+        let frames: Vec<&str> = frames.collect();
+        let is_known = turn.kind.provider == "tcp"
+            && frames.iter().all(|frame| frame.contains("/libfabric.so"));
+        let says = |words| ended.err.contains(words);
+        let silent = !ended.err.lines().any(is_victim);
+        let broken = [
+            (ended.hung, "it hung"),
+            (!ended.left.is_empty(), "it left something"),
+            (says("panicked"), "a rank has panicked"),
+            (says("by flagpost-run"), "a rank has not noticed it"),
+            (!more.is_empty(), "it has printed more"),
+            (
+                well && !missing.is_empty(),
+                "status 0, and it has not printed all",
+            ),
+            (
+                well && killed && ended.struck,
+                "status 0, and a rank was killed",
+            ),
+            (!well && !killed, "it was only stopped"),
+            (!well && !ended.struck, "it failed by itself"),
+            (!well && silent, "nobody says who was killed"),
+            (
+                !well && !frames.is_empty() && !is_known,
+                "a rank has crashed",
+            ),
+        ];
+        if let Some((_, rule)) = broken.into_iter().find(|(broken, _)| *broken) {
+            let why = format!(
+                "{rule}: {told}; left {:?}; more {more:?}; missing {missing:?}",
+                ended.left
+            );
+            return (End::Broken, Some(why));
         }
+        let unanswered = |line: &&str| line.contains("does not answer any more");
+        let meeting = |line: &&str| line.starts_with("error: ") && line.contains(&lost);
+        let ends = [
+            (well && !ended.struck, End::Before),
+            (well, End::Paused),
+            (!frames.is_empty(), End::Crash),
+            (others().count() == 0 && !followed, End::OthersWell),
+            (others().all(unanswered), End::PeerLost),
+            (others().all(meeting), End::WhileMeeting),
+        ];
+        let end = ends
+            .into_iter()
+            .find(|(is, _)| *is)
+            .map_or(End::Error, |(_, end)| end);
+        let why = matches!(end, End::Crash | End::Error).then_some(told);
+        (end, why)
     }
 }
 
