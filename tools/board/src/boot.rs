@@ -102,11 +102,7 @@ impl Setup {
 /// A name for a socket: short, since 108 bytes are the limit, and not used by another boot.
 fn socket() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    socket_of(std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// The socket of a process's boot of this number, from 0.
-pub fn socket_of(process: u32, number: u32) -> PathBuf {
+    let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     std::env::temp_dir().join(format!("flagpost-{process}-{number}.qmp"))
 }
 

@@ -116,12 +116,15 @@ impl Run {
         self.plan == Some((0, 0)) && self.cases.is_empty()
     }
 
-    /// How many cases ran to some end.
+    /// The cases that are not skipped, in their order.
+    fn started(&self) -> impl Iterator<Item = &Case> {
+        let cases = self.cases.iter();
+        cases.filter(|case| !matches!(case.outcome, Outcome::Skipped(_)))
+    }
+
+    /// How many cases were begun.
     pub fn begun(&self) -> usize {
-        self.cases
-            .iter()
-            .filter(|c| !matches!(c.outcome, Outcome::Skipped(_)))
-            .count()
+        self.started().count()
     }
 
     /// The case begun and not ended, if any.
@@ -141,10 +144,7 @@ impl Run {
 
     /// The `k`-th case begun.
     pub fn nth_begun(&self, k: usize) -> Option<&Case> {
-        self.cases
-            .iter()
-            .filter(|c| !matches!(c.outcome, Outcome::Skipped(_)))
-            .nth(k)
+        self.started().nth(k)
     }
 
     /// Takes a record of the image in. `place` names the source of an address.
@@ -293,45 +293,32 @@ impl Run {
     }
 
     fn ended(&mut self, status: Option<i32>, stderr: &str) {
-        let status = match status {
-            Some(status) => format!("status {status}"),
-            None => "a signal".to_owned(),
-        };
-        let said = if stderr.is_empty() {
-            String::new()
-        } else {
-            format!("; it said: {stderr}")
-        };
-        let explained = !self.errors.is_empty();
-        if self.plain && !explained {
-            if status != "status 0" {
-                self.errors.push(format!("QEMU exited with {status}{said}"));
-            }
-            return;
+        let well = status == Some(0);
+        let status = status.map_or("a signal".to_owned(), |status| format!("status {status}"));
+        let mut exited = format!("QEMU exited with {status}");
+        if !stderr.is_empty() {
+            exited += &format!("; it said: {stderr}");
         }
         if let Some(name) = self.running().map(|case| case.name.clone()) {
             let cores = self.cores;
             let how = format!(
-                "fell silent: QEMU exited with {status} before the case ended, \
-                 and none of its {cores} cores said why{said}"
+                "fell silent before it ended, and none of its {cores} cores said why: {exited}"
             );
-            self.fail(&name, "SILENT", how);
-        } else if self.done.is_none() && !explained {
-            let place = self.whereabouts();
-            self.errors.push(format!(
-                "the image fell silent {place}: QEMU exited with {status}{said}"
-            ));
-        } else if status != "status 0" && !explained {
-            self.errors.push(format!(
-                "every case passed, but QEMU exited with {status}{said}"
-            ));
-        } else if self.done.is_some_and(|failed| failed > 0) && !explained {
-            self.errors
-                .push("the image counts failures that it has not reported".to_owned());
-        } else if self.plan.is_none() && !explained {
-            self.errors
-                .push("the image is done without having announced a plan".to_owned());
+            return self.fail(&name, "SILENT", how);
         }
+        let wrong = match (self.done, self.plan) {
+            _ if !self.errors.is_empty() => None,
+            _ if self.plain => (!well).then_some(exited),
+            (None, _) => Some(format!(
+                "the image fell silent {}: {exited}",
+                self.whereabouts()
+            )),
+            _ if !well => Some(format!("every case passed, but {exited}")),
+            (Some(1..), _) => Some("the image counts failures that it has not reported".to_owned()),
+            (_, None) => Some("the image is done without having announced a plan".to_owned()),
+            _ => None,
+        };
+        self.errors.extend(wrong);
     }
 
     /// Between which cases the image is.

@@ -186,14 +186,4 @@ mod tests {
         }
         fs::remove_dir_all(&root).unwrap();
     }
-
-    #[test]
-    fn only_a_target_that_is_a_file_is_built_with_the_sources_of_core() {
-        for (target, from_sources) in [(Part::BOARD.name(), false), ("linker/a.json", true)] {
-            let command = build(target, "image");
-            let has = |word: &str| command.get_args().any(|argument| argument == word);
-            assert_eq!(has("-Zbuild-std=core"), from_sources, "{target}");
-            assert_eq!(command.get_envs().count(), usize::from(from_sources));
-        }
-    }
 }

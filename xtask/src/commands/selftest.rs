@@ -4,16 +4,11 @@
 //! of the image), and with input that must be refused. Part of `cargo xtask ci`; not a `#[test]`,
 //! because it needs QEMU.
 
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use flagpost_common::heeding;
-use rustix::process::{Pid, Signal, kill_process};
 
-use crate::boot;
 use crate::children::{self, Running};
 use crate::console::Console;
 use crate::count::Count;
@@ -128,9 +123,6 @@ pub(crate) fn all(console: &Console) -> Result<Count> {
     let output = children::output(&mut command)?;
     note(NO_QEMU.0, wrong(&NO_QEMU, 2, &output));
     note("a closed pipe", closed_pipe()?);
-    for signal in [Signal::TERM, Signal::INT] {
-        note("a signal during a run", stopped(signal)?);
-    }
     Ok(count)
 }
 
@@ -174,42 +166,4 @@ fn closed_pipe() -> Result<Option<String>> {
     drop(running.child.stdout.take());
     let status = running.wait()?;
     Ok((status.code() != Some(1)).then(|| format!("{status}, not 1")))
-}
-
-/// A signal ends the program, its QEMU, and the socket between them.
-fn stopped(signal: Signal) -> Result<Option<String>> {
-    let mut command = call("--filter broken.hang");
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut running = Running::start(&mut command)?;
-    let socket = boot::socket_of(running.child.id(), 0);
-    // QEMU makes it.
-    while !socket.exists() {
-        if let Some(status) = running.try_wait()? {
-            bail!("ended before it was told to: {status}");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    kill_process(Pid::from_child(&running.child), signal)?;
-    let status = running.wait()?;
-    let mut wrong = Vec::new();
-    if status.signal() != Some(signal.as_raw()) {
-        wrong.push(format!("{status}, not signal {}", signal.as_raw()));
-    }
-    if socket.exists() {
-        wrong.push(format!("{} is still there", socket.display()));
-    }
-    wrong.extend(users_of(&socket)?.map(|process| format!("{process} still runs")));
-    Ok((!wrong.is_empty()).then(|| wrong.join("; ")))
-}
-
-/// The directories in `/proc` of the processes that were called with this socket.
-fn users_of(socket: &Path) -> Result<impl Iterator<Item = String>> {
-    let socket = socket.display().to_string();
-    let called = move |process: &PathBuf| {
-        let words = std::fs::read(process.join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&words).contains(&socket)
-    };
-    let processes = std::fs::read_dir("/proc")?.flatten();
-    let users = processes.map(|entry| entry.path()).filter(called);
-    Ok(users.map(|process| process.display().to_string()))
 }

@@ -85,25 +85,18 @@ enum On {
 
 impl On {
     /// Where its killers are kept, and what writes them.
-    fn file(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Sim => (
-                "tests/killers/sim.tsv",
-                "run `cargo xtask mutants --record`",
-            ),
-            Self::Qemu => (
-                "tests/killers/qemu.tsv",
-                "run `cargo xtask mutants --on qemu --record`",
-            ),
-            Self::Scc => (
-                "tests/killers/scc.tsv",
-                "run `cargo xtask mutants --on scc --record`",
-            ),
-        }
+    fn file(self) -> (String, String) {
+        let name = match self {
+            Self::Sim => "sim",
+            Self::Qemu => "qemu",
+            Self::Scc => "scc",
+        };
+        let advice = format!("run `cargo xtask mutants --on {name} --record`");
+        (format!("tests/killers/{name}.tsv"), advice)
     }
 
     fn killers(self) -> Result<Killers> {
-        files::killers(self.file().0)
+        files::killers(&self.file().0)
     }
 }
 
@@ -200,7 +193,7 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
                 continue;
             }
             let (file, advice) = other.file();
-            errors.extend(all(&mut other.killers()?.keys(), file, advice));
+            errors.extend(all(&mut other.killers()?.keys(), &file, &advice));
         }
         let on_scc = On::Scc.killers()?;
         names.retain(|name| !on_scc.contains_key(name));
@@ -244,7 +237,7 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
         ));
     }
     if !arguments.search {
-        let advice = if arguments.record { "" } else { advice };
+        let advice = if arguments.record { "" } else { &advice };
         let news = sweep.news(&plan, advice);
         news.iter().for_each(|line| console.say(line));
     }
@@ -252,7 +245,7 @@ fn sweep(console: &Console, arguments: &Arguments) -> Result<Count> {
     if arguments.record && sweep.ended_well {
         let found = sweep.rows.iter().filter_map(Row::killer);
         killers.extend(found);
-        files::write(file, &killers)?;
+        files::write(&file, &killers)?;
         console.say(&format!("{file}: {} lines", killers.len()));
     }
     Ok(count)
