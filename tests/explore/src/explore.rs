@@ -4,16 +4,15 @@
 //! sums. The outcome does not depend on the threads.
 
 use std::fs;
+use std::io::Error;
 use std::process::exit;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flagpost_common::{out, say};
 use flagpost_explore::{Chip, Setting, cases, is_small, sizes};
 use flagpost_programs::console::Console;
-use flagpost_programs::paths;
+use flagpost_programs::{parallel, paths};
 use flagpost_sim::{Bounds, Config, Explored, Profile, Report, Schedule, sweep};
 use serde_json::{Value, json};
 
@@ -180,51 +179,45 @@ fn seeded(options: &Options, threads: usize, settings: &[Setting], totals: &mut 
 
 /// Every setting in every schedule within the bounds. Threads take one setting after the other.
 fn exhaustive(options: &Options, threads: usize, settings: &[Setting], totals: &mut Totals) {
-    let next = AtomicUsize::new(0);
-    let (send, results) = mpsc::channel();
-    thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            let (send, next) = (send.clone(), &next);
-            scope.spawn(move || {
-                // ORDERING: Relaxed: only that each number is drawn once counts.
-                while let Some(setting) = settings.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let begun = Instant::now();
-                    let found = search(options, setting);
-                    if send.send((*setting, found, begun.elapsed())).is_err() {
-                        return;
-                    }
-                }
-            });
+    let totals = Mutex::new(totals);
+    let each = |setting: &Setting| {
+        let begun = Instant::now();
+        let found = search(options, setting);
+        let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut report) = found.failure.filter(|_| !totals.failed) {
+            report.case = setting.to_string();
+            totals.failed(setting, &report, found.runs);
         }
-        drop(send);
-        for (setting, found, time) in results {
-            if let Some(mut report) = found.failure {
-                report.case = setting.to_string();
-                // Nobody draws another.
-                next.store(settings.len(), Ordering::Relaxed);
-                return totals.failed(&setting, &report, found.runs);
-            }
-            let (name, epochs, seconds) =
-                (setting.to_string(), setting.case.epochs, time.as_secs_f64());
-            let (states, runs, schedules) = (found.states, found.runs, &found.schedules);
-            let (bounds, complete) = (&found.bounds, found.complete);
-            let all = if complete { "all" } else { "NOT all" };
-            let row = format!(
-                "{name:<36} {all:>7}  {epochs:>1} epochs {states:>9} states {runs:>9} runs \
-                 {seconds:>7.1} s  {bounds}  {schedules} schedules"
-            );
-            let object = json!({
-                "is": "result", "setting": name, "case": setting.case.name,
-                "cores": setting.cores, "chip": setting.chip.to_string(), "epochs": epochs,
-                "bounds": bounds.to_string(), "complete": complete,
-                "states": states, "runs": runs, "steps": found.steps,
-                "schedules": schedules.to_string(), "seconds": seconds,
-            });
-            totals.add(runs, found.steps, complete, &row, &object);
-            let (done, all) = (totals.settings, settings.len() as u64);
-            totals.console.progress(done, all, "settings");
+        if totals.failed {
+            // No other is begun.
+            return Err(Error::other("a setting has failed").into());
         }
-    });
+        let (name, epochs, seconds) = (
+            setting.to_string(),
+            setting.case.epochs,
+            begun.elapsed().as_secs_f64(),
+        );
+        let (states, runs, schedules) = (found.states, found.runs, &found.schedules);
+        let (bounds, complete) = (&found.bounds, found.complete);
+        let all = if complete { "all" } else { "NOT all" };
+        let row = format!(
+            "{name:<36} {all:>7}  {epochs:>1} epochs {states:>9} states {runs:>9} runs \
+             {seconds:>7.1} s  {bounds}  {schedules} schedules"
+        );
+        let object = json!({
+            "is": "result", "setting": name, "case": setting.case.name,
+            "cores": setting.cores, "chip": setting.chip.to_string(), "epochs": epochs,
+            "bounds": bounds.to_string(), "complete": complete,
+            "states": states, "runs": runs, "steps": found.steps,
+            "schedules": schedules.to_string(), "seconds": seconds,
+        });
+        totals.add(runs, found.steps, complete, &row, &object);
+        let (done, all) = (totals.settings, settings.len() as u64);
+        totals.console.progress(done, all, "settings");
+        Ok(())
+    };
+    // The totals know it, too.
+    let _ = parallel::each(settings, threads, each, |_, ()| {});
 }
 
 /// Tries all of one setting.
