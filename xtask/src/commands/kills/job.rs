@@ -1,7 +1,6 @@
 //! A job of `flagpost-run`, one rank of which is killed or stopped; and what it leaves.
 
 use std::collections::BTreeMap;
-use std::fs::DirEntry;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -56,7 +55,7 @@ pub(super) struct Job {
 }
 
 /// How it ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ended {
     /// Its status, if it had one.
     pub(super) code: Option<i32>,
@@ -162,13 +161,17 @@ impl Job {
         let left = if hung {
             Vec::new()
         } else {
-            let mut left = processes_of(&self.mark);
+            let left = left_of(&self.mark, |_| ()).into_iter();
+            let mut left: Vec<_> = left.map(|pid| format!("process {pid}")).collect();
             left.extend(files_of(Path::new(SHARED), self.ends.as_deref()));
-            left.extend(files_in(&self.directory));
+            // Without the backtraces of libraries for network cards.
+            left.extend(files(&self.directory).filter(|name| !name.ends_with(".btr")));
             left
         };
         // Else who is left would keep the pipes open.
-        end_all(&self.mark);
+        left_of(&self.mark, |pid| {
+            let _ = kill_process(pid, Signal::KILL);
+        });
         std::fs::remove_dir_all(&self.directory).context("a job's directory stays")?;
         let text = |reader: JoinHandle<String>| reader.join().unwrap_or_default();
         Ok(Ended {
@@ -245,52 +248,31 @@ fn processes(mark: &str) -> Vec<i32> {
     pids.filter(|pid| is_of(mark, *pid)).collect()
 }
 
-/// The processes of a job that has ended.
-fn processes_of(mark: &str) -> Vec<String> {
+/// The processes of a job that are there after a while, in which `each` of them is seen.
+fn left_of(mark: &str, each: impl Fn(Pid)) -> Vec<i32> {
     let end = Instant::now() + PATIENCE;
-    let mut left = processes(mark);
-    while !left.is_empty() && Instant::now() < end {
+    loop {
+        let left = processes(mark);
+        if left.is_empty() || Instant::now() > end {
+            return left;
+        }
+        { left.into_iter() }
+            .filter_map(Pid::from_raw)
+            .for_each(&each);
         thread::sleep(LOOK);
-        left = processes(mark);
     }
-    left.iter().map(|pid| format!("process {pid}")).collect()
 }
 
-fn entries(directory: &Path) -> impl Iterator<Item = DirEntry> {
-    let entries = std::fs::read_dir(directory);
-    entries.into_iter().flatten().flatten()
-}
-
-fn name(entry: &DirEntry) -> String {
-    entry.file_name().to_string_lossy().into_owned()
-}
-
-/// The files in a job's directory, without the backtraces of libraries for network cards.
-fn files_in(directory: &Path) -> impl Iterator<Item = String> {
-    let names = entries(directory).map(|entry| name(&entry));
-    names.filter(|name| !name.ends_with(".btr"))
+/// The files in a directory.
+fn files(directory: &Path) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
 /// The files that libfabric has for ranks of a job whose files' names begin with `ends`.
 fn files_of(directory: &Path, ends: Option<&str>) -> Vec<String> {
     let is_ours = |name: &String| ends.is_some_and(|ends| name.starts_with(&format!("{ends}-")));
-    let names = entries(directory).map(|entry| name(&entry));
-    names.filter(is_ours).collect()
-}
-
-/// Kills what is left of a job.
-fn end_all(mark: &str) {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let left = processes(mark);
-        for pid in left.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        if left.is_empty() || Instant::now() > end {
-            return;
-        }
-        thread::sleep(LOOK);
-    }
+    files(directory).filter(is_ours).collect()
 }
 
 #[cfg(test)]
@@ -367,15 +349,10 @@ mod tests {
     #[test]
     fn what_varies_is_left_out() {
         let ended = Ended {
-            code: Some(0),
             out: "rank 1 did 36 of 200 pieces\n20000 round trips, 123 ns each way\n\
                   {\"ticks\":7,\"per_second\":8,\"work\":9}\n"
                 .to_owned(),
-            err: String::new(),
-            struck: false,
-            length: Duration::ZERO,
-            hung: false,
-            left: Vec::new(),
+            ..Ended::default()
         };
         let lines = [
             "20000 round trips, N ns each way",

@@ -73,11 +73,18 @@ fn ends_are_judged() {
     let inside = "\nhalo:6 terminated with signal 11 at PC=1 SP=2.  Backtrace:\n\
                   /lib/libfabric.so.1(+0xb83f9)[0x1]\n/bin/halo(+0x2)[0x3]\n";
     let outside = inside.replace("libfabric.so.1", "libc.so.6");
-    let well = |struck| (Some(0), "b\na\n", String::new(), struck);
-    let ends = |err: &str| (Some(137), "b\n", format!("{killed}{err}"), true);
+    let ended = |code, printed: &str, err: &str, struck| job::Ended {
+        code,
+        out: printed.to_owned(),
+        err: err.to_owned(),
+        struck,
+        ..job::Ended::default()
+    };
+    let well = |struck| ended(Some(0), "b\na\n", "", struck);
+    let ends = |err: &str| ended(Some(137), "b\n", &format!("{killed}{err}"), true);
     let kill = None;
     let stop = Some(Duration::from_millis(1));
-    for ((code, printed, err, struck), pause, expected) in [
+    for (mut ended, pause, expected) in [
         (well(false), kill, End::Before),
         (well(false), stop, End::Before),
         (well(true), stop, End::Paused),
@@ -94,32 +101,15 @@ fn ends_are_judged() {
         (ends(by_us), kill, End::Broken),
         (ends("thread 'main' panicked\n"), kill, End::Broken),
         (ends(lost), stop, End::Broken),
-        ((Some(1), "", lost.to_owned(), true), kill, End::Broken),
-        ((Some(137), "", killed.to_owned(), false), kill, End::Broken),
-        (
-            (Some(137), "c\n", killed.to_owned(), true),
-            kill,
-            End::Broken,
-        ),
-        (
-            (Some(137), "b\nb\n", killed.to_owned(), true),
-            kill,
-            End::Broken,
-        ),
-        ((Some(0), "b\n", String::new(), false), kill, End::Broken),
+        (ended(Some(1), "", lost, true), kill, End::Broken),
+        (ended(Some(137), "", killed, false), kill, End::Broken),
+        (ended(Some(137), "c\n", killed, true), kill, End::Broken),
+        (ended(Some(137), "b\nb\n", killed, true), kill, End::Broken),
+        (ended(Some(0), "b\n", "", false), kill, End::Broken),
     ] {
         let mut turn = plan(1).turn(0);
         (turn.rank, turn.pause) = (1, pause);
         turn.kind.provider = "tcp".to_owned();
-        let mut ended = job::Ended {
-            code,
-            out: printed.to_owned(),
-            err,
-            struck,
-            length: Duration::ZERO,
-            hung: false,
-            left: Vec::new(),
-        };
         let end = undisturbed.judge(&turn, &ended);
         assert_eq!(end.0, expected, "{ended:?}: {end:?}");
         if expected == End::Crash {
