@@ -205,17 +205,11 @@ impl Run {
     }
 
     fn planned(&mut self, cores: u32, seed: u32) {
-        if cores != self.cores {
-            self.errors.push(format!(
-                "{} cores asked for, but the image runs {cores}",
-                self.cores
-            ));
-        }
-        if seed != self.seed {
-            self.errors.push(format!(
-                "seed {} asked for, but the image has {seed}",
-                self.seed
-            ));
+        for (what, asked, has) in [("cores", self.cores, cores), ("seed", self.seed, seed)] {
+            if asked != has {
+                let why = format!("{what}: {asked} asked for, but the image has {has}");
+                self.errors.push(why);
+            }
         }
     }
 

@@ -1,5 +1,5 @@
 //! Programs on this machine: they are found, installed, built and run, and what they do is shown.
-//! The tools and `xtask` share this.
+//! The tools, `xtask` and the explorer of the cases share this.
 //!
 //! | file | concern |
 //! |---|---|

@@ -21,7 +21,7 @@ use crate::paths;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Emulator {
     pub program: &'static str,
-    package: &'static str,
+    pub package: &'static str,
 }
 
 const fn emulator(program: &'static str, package: &'static str) -> Emulator {
@@ -31,13 +31,6 @@ const fn emulator(program: &'static str, package: &'static str) -> Emulator {
 pub const RISCV: Emulator = emulator("qemu-system-riscv64", "qemu-system-misc");
 pub const X86: Emulator = emulator("qemu-system-i386", "qemu-system-x86");
 pub const ARM: Emulator = emulator("qemu-system-arm", "qemu-system-arm");
-
-impl Emulator {
-    /// The command that brings it to this machine.
-    pub fn line(self) -> String {
-        line(self.package)
-    }
-}
 
 /// The providers of libfabric that were tried, as `flagpost-run --provider` knows them.
 pub const PROVIDERS: [&str; 2] = ["tcp", "shm"];
@@ -124,17 +117,9 @@ pub fn apt() -> Option<Vec<String>> {
     Some(vec![sudo, "-n".to_owned(), apt])
 }
 
-/// The command that installs Debian packages, as a person types it.
-pub fn apt_line(packages: &[&str]) -> String {
-    format!(
-        "sudo apt-get update && sudo apt-get install -y --no-install-recommends {}",
-        packages.join(" ")
-    )
-}
-
-/// Installs Debian packages. `--no-install-recommends` is needed: with the recommended packages
+/// Installs a Debian package. `--no-install-recommends` is needed: with the recommended packages
 /// apt refuses QEMU where `qemu-utils` came from backports.
-fn apt_install(console: &Console, packages: &[&str]) -> Result<()> {
+fn apt_install(console: &Console, package: &str) -> Result<()> {
     let apt = apt().context("apt-get is missing, may not be used, or needs a password")?;
     let run = |arguments: &[&str], log: &str| {
         let mut command = Command::new(&apt[0]);
@@ -146,9 +131,11 @@ fn apt_install(console: &Console, packages: &[&str]) -> Result<()> {
     };
     console.step("apt-get update");
     run(&["update"], "apt-update")?;
-    console.step(format!("apt-get install {}", packages.join(" ")));
-    let install = ["install", "-y", "--no-install-recommends"];
-    run(&[&install[..], packages].concat(), "apt-install")
+    console.step(format!("apt-get install {package}"));
+    run(
+        &["install", "-y", "--no-install-recommends", package],
+        "apt-install",
+    )
 }
 
 /// QEMU, installed if need be.
@@ -277,11 +264,13 @@ pub fn libfabric_headers(console: &Console) -> Result<()> {
     package(console, HEADER, "libfabric-dev", header).map(drop)
 }
 
-/// The command that brings a package to this machine.
-fn line(package: &str) -> String {
+/// The command that brings a Debian package to this machine, as a person types it.
+pub fn line(package: &str) -> String {
     match cfg!(target_os = "macos") && package.starts_with("qemu") {
         true => "brew install qemu".to_owned(),
-        false => apt_line(&[package]),
+        false => format!(
+            "sudo apt-get update && sudo apt-get install -y --no-install-recommends {package}"
+        ),
     }
 }
 
@@ -304,7 +293,7 @@ fn package(
         };
         return Err(usage(format!("no {what} here{why}; type: {line}")));
     }
-    apt_install(console, &[package]).map_err(|why| {
+    apt_install(console, package).map_err(|why| {
         let why = first_line(&why);
         usage(format!(
             "no {what}, and it could not be installed: {why}; once apt works, type: {line}"

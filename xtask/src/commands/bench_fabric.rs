@@ -201,7 +201,7 @@ fn compile(source: &Path, program: &Path) -> Result<()> {
         .args([program, source])
         .arg("-lfabric");
     let status = children::status(&mut command).map_err(|why| {
-        let line = tools::apt_line(&["gcc"]);
+        let line = tools::line("gcc");
         usage(format!("no C compiler, cc ({why}); type: {line}"))
     })?;
     if !status.success() {

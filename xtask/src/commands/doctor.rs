@@ -61,6 +61,7 @@ fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
     };
     let cargo = paths::cargo().to_string_lossy().into_owned();
     let finding = |name, found, bring: &str| (name, found, bring.to_owned());
+    let package = |name, found, package| (name, found, tools::line(package));
     let component = |name| {
         let word = if name == "rustfmt" { "fmt" } else { name };
         let bring = format!("rustup component add {name}");
@@ -80,19 +81,11 @@ fn findings(survey: &Survey, qemu: Option<&Path>, apt: bool) -> Vec<Finding> {
         finding("rustc", survey.rustc.clone(), "see https://rustup.rs"),
         component("rustfmt"),
         component("clippy"),
-        finding(tools::RISCV.program, emulator, &tools::RISCV.line()),
+        package(tools::RISCV.program, emulator, tools::RISCV.package),
         part("bare-metal target", Part::BOARD),
         part("sources of core, for the SCC's image", Part::Sources),
-        finding(
-            tools::VALGRIND,
-            valgrind,
-            &tools::apt_line(&[tools::VALGRIND]),
-        ),
-        finding(
-            tools::LIBFABRIC,
-            libfabric,
-            &tools::apt_line(&[tools::LIBFABRIC_PACKAGE]),
-        ),
+        package(tools::VALGRIND, valgrind, tools::VALGRIND),
+        package(tools::LIBFABRIC, libfabric, tools::LIBFABRIC_PACKAGE),
         finding("apt, for installing", installs, not_needed),
     ]
 }
