@@ -107,16 +107,8 @@ impl Board {
                 command.args(["-serial", "stdio", "-append", append]);
             }
             Self::Scc => {
-                command.args([
-                    "-M",
-                    "pc",
-                    "-cpu",
-                    "pentium,+umip",
-                    "-m",
-                    "640",
-                    "-smp",
-                    &cores,
-                ]);
+                command.args(["-M", "pc", "-cpu", "pentium,+umip", "-m", "640"]);
+                command.args(["-smp", &cores]);
                 command.args(["-net", "none", "-no-reboot", "-serial", "none"]);
                 command.args(["-parallel", "none", "-debugcon", "stdio"]);
                 command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]);

@@ -27,7 +27,7 @@ use crate::run::{Exit, Run};
 use crate::symbols::Symbols;
 
 /// How to boot.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Setup {
     pub cores: u32,
     pub seed: u32,
@@ -51,14 +51,8 @@ impl Setup {
         Self {
             cores,
             seed,
-            filter: None,
-            arguments: Vec::new(),
-            list: false,
-            plain: false,
-            parallel: false,
             timeout: Duration::from_secs(120),
-            json: false,
-            verbose: false,
+            ..Self::default()
         }
     }
 
@@ -81,12 +75,8 @@ impl Setup {
         if self.parallel {
             command.args(["-accel", "tcg,thread=multi"]);
         } else {
-            command.args([
-                "-accel",
-                "tcg,thread=single",
-                "-icount",
-                "shift=0,sleep=off",
-            ]);
+            command.args(["-accel", "tcg,thread=single"]);
+            command.args(["-icount", "shift=0,sleep=off"]);
         }
         command
             .arg("-qmp")

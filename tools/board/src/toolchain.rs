@@ -127,14 +127,8 @@ pub fn need(console: &Console, part: Part) -> Result<()> {
 /// sources of `core`, by options that a stable toolchain has only when it is told so.
 pub fn build(target: &str, profile: &str) -> Command {
     let mut command = Command::new(paths::cargo());
-    command.args([
-        "build",
-        "--locked",
-        "--profile",
-        profile,
-        "--target",
-        target,
-    ]);
+    command.args(["build", "--locked", "--profile", profile]);
+    command.args(["--target", target]);
     if target.ends_with(".json") {
         command
             .args(["-Zbuild-std=core", "-Zjson-target-spec"])

@@ -43,15 +43,8 @@ impl Explorer {
         let directory = paths::target().join(directory);
         let mut command = Command::new(paths::cargo());
         command
-            .args([
-                "build",
-                "--locked",
-                "--package",
-                PACKAGE,
-                "--profile",
-                profile,
-            ])
-            .arg("--target-dir")
+            .args(["build", "--locked", "--package", PACKAGE])
+            .args(["--profile", profile, "--target-dir"])
             .arg(&directory)
             .current_dir(paths::root())
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
@@ -99,15 +92,9 @@ impl Explorer {
 /// repository.
 fn code() -> Option<String> {
     let mut command = Command::new("git");
-    command
-        .args([
-            "describe",
-            "--always",
-            "--dirty",
-            "--abbrev=12",
-            "--exclude=*",
-        ])
-        .current_dir(paths::root());
+    let words = ["--always", "--dirty", "--abbrev=12", "--exclude=*"];
+    command.arg("describe").args(words);
+    command.current_dir(paths::root());
     let output = command.output().ok().filter(|o| o.status.success())?;
     let code = String::from_utf8(output.stdout).ok()?;
     Some(code.trim().to_owned())

@@ -354,15 +354,8 @@ fn command(programs: &Path, kind: &Kind) -> Command {
     };
     command
         .args(link)
-        .args([
-            &kind.provider,
-            "-n",
-            &kind.ranks.to_string(),
-            "--grace",
-            "10",
-            "--mem",
-            "1M",
-        ])
+        .args([&kind.provider, "-n", &kind.ranks.to_string()])
+        .args(["--grace", "10", "--mem", "1M"])
         .arg(programs.join("examples").join(words[0]))
         .args(&words[1..]);
     command
