@@ -19,27 +19,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// Finds or installs what is needed, and builds the image, for [`Board::Virt`].
-    pub fn open(console: &Console) -> Result<Self> {
-        Self::of(console, Board::Virt)
-    }
-
-    /// [`Session::open`], for any board.
+    /// [`Session::with`], for the image as tests build it.
     pub fn of(console: &Console, board: Board) -> Result<Self> {
         Self::with(console, board, image::CASES, false)
     }
 
-    /// [`Session::open`], for the image whose instructions count.
-    pub fn measured(console: &Console, board: Board) -> Result<Self> {
-        Self::with(console, board, image::PROFILE, false)
-    }
-
-    /// [`Session::open`], for the image that holds all mutants.
-    pub fn mutants(console: &Console, board: Board) -> Result<Self> {
-        Self::with(console, board, image::CASES, true)
-    }
-
-    fn with(console: &Console, board: Board, profile: &str, mutants: bool) -> Result<Self> {
+    /// Finds or installs what is needed, and builds the image in a profile, all mutants in it or
+    /// none.
+    pub fn with(console: &Console, board: Board, profile: &str, mutants: bool) -> Result<Self> {
         let qemu = tools::qemu(console, board.facts().emulator)?;
         let image = image::cases(console, board, profile, mutants)?;
         Ok(Self { qemu, image })

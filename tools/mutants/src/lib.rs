@@ -17,5 +17,5 @@ mod files;
 mod points;
 pub mod sweep;
 
-use flagpost_board::{board, boot, run, session};
+use flagpost_board::{board, boot, image, run, session};
 use flagpost_programs::{children, compiling, console, count, error, parallel, paths};

@@ -37,27 +37,3 @@ impl Count {
         format!("{} passed, {} failed{skipped}", self.passed, self.failed)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_keep_both_numbers() {
-        let mut sum = Count::one(true);
-        sum.add(Count::one(false));
-        sum.add(Count::one(true));
-        assert_eq!(sum.line(), "2 passed, 1 failed");
-        let skipped = Count { skipped: 3, ..sum };
-        sum.add(skipped);
-        assert_eq!(sum.line(), "4 passed, 2 failed, 3 skipped");
-        assert!(
-            sum.is_some()
-                && !Count {
-                    skipped: 1,
-                    ..Count::default()
-                }
-                .is_some()
-        );
-    }
-}

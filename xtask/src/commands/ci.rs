@@ -259,7 +259,7 @@ fn dependencies(console: &Console) -> Result<Count> {
 /// The cases on 8 cores with several seeds. Two runs of the same give the same instruction counts,
 /// with and without a seed; another seed gives others.
 fn seeds(console: &Console) -> Result<Count> {
-    let session = Session::open(console)?;
+    let session = Session::of(console, Board::Virt)?;
     let all: Vec<u32> = (0..SEEDS).chain(AGAIN).collect();
     let runs = session.seeds(console, &Setup::new(8, 0), &all)?;
     let mut count = test::show(console, &runs);

@@ -12,6 +12,7 @@ use crate::boot::Setup;
 use crate::console::{Console, out};
 use crate::count::Count;
 use crate::error::usage;
+use crate::image;
 use crate::report;
 use crate::run::Run;
 use crate::session::Session;
@@ -94,10 +95,11 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     for word in &arguments.arguments {
         takes(word, arguments.board, arguments.cores())?;
     }
-    let session = match arguments.measure {
-        true => Session::measured(console, arguments.board)?,
-        false => Session::of(console, arguments.board)?,
+    let profile = match arguments.measure {
+        true => image::PROFILE,
+        false => image::CASES,
     };
+    let session = Session::with(console, arguments.board, profile, false)?;
     if arguments.list {
         return list(console, &session, arguments);
     }

@@ -16,6 +16,7 @@ use flagpost_programs::parallel;
 use serde_json::Value;
 
 use super::{explore, fabric, handed, linux};
+use crate::board::Board;
 use crate::boot::Setup;
 use crate::children::Running;
 use crate::compiling;
@@ -394,7 +395,7 @@ fn qemu(console: &Console, deep: bool) -> Result<Count> {
         true => (&RUNS[..], &MAPPINGS[..]),
         false => (&QUICK_RUNS[..], &MAPPINGS[..1]),
     };
-    let session = Session::open(console)?;
+    let session = Session::of(console, Board::Virt)?;
     let sizes = runs.iter().map(|&(cores, seeds, filter)| {
         let setup = |&seed| Setup {
             filter: Some(filter.to_owned()).filter(|filter| !filter.is_empty()),
@@ -429,7 +430,7 @@ fn qemu(console: &Console, deep: bool) -> Result<Count> {
 
 /// The cases on 8 cores with this many seeds.
 fn seeds(console: &Console, seeds: u32) -> Result<Count> {
-    let session = Session::open(console)?;
+    let session = Session::of(console, Board::Virt)?;
     let seeds: Vec<u32> = (0..seeds).collect();
     let runs = session.seeds(console, &Setup::new(8, 0), &seeds)?;
     Ok(show(console, &runs))

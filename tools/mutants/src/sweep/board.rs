@@ -23,6 +23,7 @@ use crate::board::Board;
 use crate::boot::Setup;
 use crate::console::Console;
 use crate::files::{Killer, Killers};
+use crate::image;
 use crate::parallel;
 use crate::run::{Outcome, Run};
 use crate::session::Session;
@@ -43,7 +44,7 @@ pub(super) fn sweep(
     killers: &Killers,
     plan: &Plan<'_>,
 ) -> Result<Sweep> {
-    let session = Session::mutants(console, board)?;
+    let session = Session::with(console, board, image::CASES, true)?;
     let lines = killers
         .iter()
         .map(|(point, killer)| (point.as_str(), killer));
