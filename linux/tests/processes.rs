@@ -104,11 +104,14 @@ fn comes(mut happened: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Waits until `process` has ended.
-fn is_gone(process: &str) -> bool {
-    let stat = Path::new("/proc").join(process).join("stat");
-    let has_ended = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "));
-    comes(|| !stat.exists() || has_ended())
+/// Waits until all `processes` have ended.
+fn are_gone(processes: &[String]) {
+    for process in processes {
+        let stat = Path::new("/proc").join(process).join("stat");
+        let has_ended = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "));
+        let is_gone = comes(|| !stat.exists() || has_ended());
+        assert!(is_gone, "process {process} is still there");
+    }
 }
 
 /// Waits until `launcher` has ended.
@@ -171,9 +174,7 @@ fn what_ranks_have_started_ends_with_the_launcher() {
     let (mut launcher, processes) = start(run(2, FAMILY), 4);
     send(&launcher, Signal::KILL);
     status_of(&mut launcher);
-    for process in processes {
-        assert!(is_gone(&process), "process {process} is still there");
-    }
+    are_gone(&processes);
 }
 
 /// Files that are named as libfabric's `shm` names its own; and those of strangers whose names
@@ -275,16 +276,79 @@ fn what_ranks_have_started_ends_with_another_rank() {
     let (mut launcher, processes) = start(run_with(0, 2, &script), 2);
     go.go();
     assert_eq!(status_of(&mut launcher).code(), Some(3));
-    for process in processes {
-        assert!(is_gone(&process), "process {process} is still there");
+    are_gone(&processes);
+}
+
+#[test]
+fn what_does_not_end_is_ended() {
+    let script = "[ $FLAGPOST_RANK = 0 ] || exit 3; sleep 600; true";
+    let output = limit::output(&mut run_with(0, 2, script));
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(3), "{out}{err}");
+    let told = "rank 0 had to be ended, by flagpost-run";
+    assert!(err.contains(told), "{err}");
+}
+
+/// A job of two ranks of a shell's `words` on other hosts. Each is this one, in a session that the
+/// launcher does not know: what ends there, the launcher has not killed.
+fn job_elsewhere(words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["--rsh", "setsid --wait env", "--hosts", "HOST=a"]);
+    command.args(["-n", "2", "--address", "127.0.0.1"]);
+    command.args(["/bin/sh", "-c", words]);
+    command
+}
+
+#[test]
+fn the_end_of_a_rank_on_another_host_is_told() {
+    // What it needs is there, and is in no command line.
+    const SECRET: &str = "[ $HOST${#FLAGPOST_SECRET} = a64 ] \
+                          && [ \"$(tr '\\0' + </proc/$PPID/cmdline)\" = /bin/sh+ ]";
+    let dies = "[ $FLAGPOST_RANK = 0 ] || kill -KILL $$";
+    for (words, code, told) in [
+        ("true", 0, ""),
+        (SECRET, 0, ""),
+        (
+            "exit $((3 * FLAGPOST_RANK))",
+            3,
+            "ended with status 3, on HOST=a",
+        ),
+        (dies, 137, "ended with status 137, on HOST=a"),
+    ] {
+        let output = limit::output(&mut job_elsewhere(words));
+        let (out, err) = texts(&output);
+        assert_eq!(output.status.code(), Some(code), "{words}: {out}{err}");
+        assert!(err.contains(told), "{words}: {err}");
+        assert_eq!(err.is_empty(), told.is_empty(), "{words}: {err}");
     }
+}
+
+/// The command that starts the rank reads nothing: the launcher does not wait for it.
+#[test]
+fn what_a_pipe_does_not_take_is_not_sent_to_other_hosts() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["--rsh", "sleep 600", "--hosts", "a", "-n", "1"]);
+    command.args(["--address", "127.0.0.1", "true", &"x".repeat(65_536)]);
+    let output = limit::output(&mut command);
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(2), "{out}{err}");
+    assert!(err.contains("65536 are possible"), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
+}
+
+#[test]
+fn ranks_on_other_hosts_end_with_their_launcher() {
+    let (mut launcher, processes) = start(job_elsewhere("echo process $$; sleep 600 & wait"), 2);
+    send(&launcher, Signal::KILL);
+    status_of(&mut launcher);
+    are_gone(&processes);
 }
 
 #[test]
 fn what_a_rank_has_started_ends_with_it() {
     let (mut launcher, processes) = start(run(1, "sleep 600 & echo process $!"), 1);
     assert!(status_of(&mut launcher).success());
-    assert!(is_gone(&processes[0]), "it is still there");
+    are_gone(&processes);
 }
 
 /// A rank that is no child of the launcher, nor in a session of its ranks, is still one of the job.
@@ -297,7 +361,7 @@ fn who_has_joined_ends_with_its_parent() {
     let (mut launcher, processes) = start(command, 1);
     send(&launcher, Signal::KILL);
     status_of(&mut launcher);
-    assert!(is_gone(&processes[0]), "it is still there");
+    are_gone(&processes);
 }
 
 /// The signals in a line of the status of a process: bit n - 1 for signal n.
@@ -336,7 +400,7 @@ fn who_does_not_care_for_signals_is_killed() {
     send(&launcher, Signal::TERM);
     assert_eq!(status_of(&mut launcher).code(), Some(137));
     assert!(told.elapsed() >= Duration::from_secs(GRACE), "not before");
-    assert!(processes.iter().all(|process| is_gone(process)));
+    are_gone(&processes);
 }
 
 /// However long their own time is.
@@ -353,7 +417,7 @@ fn who_does_not_care_is_killed_when_told_again() {
     let _ = launcher.kill();
     assert!(ended, "the launcher waits on");
     assert_eq!(status.and_then(|status| status.code()), Some(137));
-    assert!(processes.iter().all(|process| is_gone(process)));
+    are_gone(&processes);
 }
 
 /// `nohup` and a shell's background jobs ignore signals: so do the launcher and its ranks then.

@@ -55,64 +55,6 @@ fn polls_tell_that_a_thread_is_lost() {
     within(polls_of::<Emulated>);
 }
 
-const PART: &str = "FLAGPOST_TEST_SURVIVOR";
-
-/// A rank of a job of two, of which one is killed. Not a test by itself.
-#[test]
-fn rank() {
-    if std::env::var_os(PART).is_none() {
-        return;
-    }
-    let code = flagpost_linux::run(|world| {
-        let kill = || {
-            let me = rustix::process::getpid();
-            rustix::process::kill_process(me, rustix::process::Signal::KILL).expect("it is mine");
-        };
-        // What polls find is known to be lost after many of them, if no other call looks.
-        let polled = survivor::polls(world, kill, || (), u32::MAX);
-        println!("rank {} has polled: {polled:?}", world.rank().get());
-        polled.map_err(|_| Error::CountZero)
-    });
-    assert_eq!(code, std::process::ExitCode::SUCCESS);
-}
-
-fn rank_of() -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "rank", "--nocapture"]);
-    command.env(PART, "1");
-    command
-}
-
-/// The launcher sees it.
-#[test]
-fn polls_tell_that_a_process_is_lost() {
-    let rank = rank_of();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
-    command.args(["-n", "2", "--mem", "1M", "--grace", "600"]);
-    command.arg(rank.get_program()).args(rank.get_args());
-    let output = limit::output(command.env(PART, "1"));
-    let out = String::from_utf8_lossy(&output.stdout);
-    assert!(out.contains("rank 0 has polled: Ok"), "{out}");
-}
-
-/// The survivor itself has to look: the launcher is another one's, here this test.
-#[test]
-fn polls_tell_that_a_process_of_another_launcher_is_lost() {
-    let start = |number: u16| {
-        let mut command = rank_of();
-        command.env("PMI_RANK", number.to_string());
-        command
-            .env("PMI_SIZE", "2")
-            .env("FLAGPOST_MEMORY", "1048576");
-        limit::start(&mut command)
-    };
-    let [survivor, lost] = [0, 1].map(start);
-    lost.output();
-    let output = survivor.output();
-    let out = String::from_utf8_lossy(&output.stdout);
-    assert!(out.contains("rank 0 has polled: Ok"), "{out}");
-}
-
 /// Each call that waits for a rank, which leaves or is lost. No budget runs out.
 fn waits_of<M: Linked>() {
     let gone = Rank::new(1);

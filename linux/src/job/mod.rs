@@ -265,72 +265,73 @@ fn inherited(fd: u32, shape: Shape) -> Result<Segment, JoinError> {
 
 #[cfg(test)]
 mod tests {
-    use super::words::PMI_FD;
     use super::*;
-    use crate::choice::{self, Choice};
 
-    fn read(words: &[(&str, &str)]) -> Result<Spec, String> {
-        let get = |name: &str| {
-            let found = words.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| OsString::from(*value))
-        };
-        Spec::read(get, |_| "parent-7-99".to_owned()).map_err(|error| error.to_string())
+    /// The environment that these words are: `NAME=value`, each.
+    fn words(words: &str) -> Words<impl Fn(&str) -> Option<OsString>> {
+        let words = words.replace("OURS", "FLAGPOST_RANK=1 FLAGPOST_RANKS=4");
+        Words(move |name: &str| {
+            let mut words = { words.split(' ') }.filter_map(|word| word.split_once('='));
+            let found = words.find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    fn read(text: &str) -> Result<Spec, String> {
+        let spec = Spec::read(words(text).0, |_| "parent-7-99".to_owned());
+        spec.map_err(|error| error.to_string())
     }
 
     #[test]
     fn starters_are_told_apart() {
-        let alone = read(&[]).expect("alone");
-        assert_eq!((alone.rank, alone.shape.ranks()), (0, 1));
-        assert_eq!(alone.place, Place::Own);
-        let ours = read(&[(FD, "3"), (RANK, "1"), (RANKS, "4"), (MEMORY, "65536")]);
-        let ours = ours.expect("ours");
-        assert_eq!((ours.rank, ours.shape.memory()), (1, 65_536));
-        assert_eq!(ours.place, Place::Descriptor(3));
-        let hydra = read(&[("PMI_RANK", "2"), ("PMI_SIZE", "3")]).expect("hydra");
-        assert_eq!((hydra.rank, hydra.shape.ranks()), (2, 3));
-        assert_eq!(hydra.place, Place::Named("parent-7-99".to_owned()));
-        let open = read(&[
-            ("OMPI_COMM_WORLD_RANK", "0"),
-            ("OMPI_COMM_WORLD_SIZE", "2"),
-            ("PMIX_NAMESPACE", "../etc/x.1"),
-        ]);
-        let place = open.expect("open").place;
-        assert_eq!(place, Place::Named("---etc-x-1".to_owned()));
-        let slurm = read(&[
-            ("SLURM_PROCID", "1"),
-            ("SLURM_STEP_NUM_TASKS", "2"),
-            ("SLURM_STEP_NUM_NODES", "1"),
-            ("SLURM_JOB_ID", "12"),
-            ("SLURM_STEP_ID", "0"),
-        ]);
-        let place = slurm.expect("slurm").place;
-        assert_eq!(place, Place::Named("slurm-12-0".to_owned()));
-        // MPICH's processes on each host are a step of Slurm's; its ranks are not.
-        let hosts = [
-            ("SLURM_PROCID", "0"),
-            ("SLURM_STEP_NUM_TASKS", "1"),
-            ("PMI_RANK", "1"),
-            ("PMI_SIZE", "2"),
-        ];
-        let ranks = read(&hosts).expect("hydra under slurm");
-        assert_eq!((ranks.rank, ranks.shape.ranks()), (1, 2));
-        assert_eq!(ranks.place, Place::Named("parent-7-99".to_owned()));
-        // Slurm gives the same numbers both names; and those of a lone process may be left from
-        // before.
-        for (size, rank) in [("4", "2"), ("1", "0")] {
-            let both = [
-                ("SLURM_PROCID", "2"),
-                ("SLURM_STEP_NUM_TASKS", "4"),
-                ("PMI_RANK", rank),
-                ("PMI_SIZE", size),
-            ];
-            let both = read(&both).expect("slurm");
-            assert_eq!((both.rank, both.shape.ranks()), (2, 4));
-            assert_eq!(both.place, Place::Named("slurm--".to_owned()));
+        let named = |name: &str| Place::Named(name.to_owned());
+        for (text, rank, ranks, place) in [
+            ("", 0, 1, Place::Own),
+            ("FLAGPOST_FD=3 OURS", 1, 4, Place::Descriptor(3)),
+            ("PMI_RANK=2 PMI_SIZE=3", 2, 3, named("parent-7-99")),
+            (
+                "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=../etc/x.1",
+                0,
+                2,
+                named("---etc-x-1"),
+            ),
+            (
+                "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=12 \
+                 SLURM_STEP_ID=0",
+                1,
+                2,
+                named("slurm-12-0"),
+            ),
+            // MPICH's processes on each host are a step of Slurm's; its ranks are not.
+            (
+                "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 PMI_RANK=1 PMI_SIZE=2",
+                1,
+                2,
+                named("parent-7-99"),
+            ),
+            // Slurm gives the same numbers both names.
+            (
+                "SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=4 PMI_RANK=2 PMI_SIZE=4",
+                2,
+                4,
+                named("slurm--"),
+            ),
+            // Those of a lone process may be left from before.
+            (
+                "SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=4 PMI_RANK=0 PMI_SIZE=1",
+                2,
+                4,
+                named("slurm--"),
+            ),
+            // A batch script's own shell is no step.
+            ("SLURM_PROCID=0 SLURM_NTASKS=8", 0, 1, Place::Own),
+        ] {
+            let spec = read(text).expect(text);
+            assert_eq!((spec.rank, spec.shape.ranks()), (rank, ranks), "{text}");
+            assert_eq!(spec.place, place, "{text}");
         }
-        // A batch script's own shell is no step.
-        let batch = read(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]).expect("batch");
-        assert_eq!(batch.place, Place::Own);
+        let sized = read("PMI_RANK=0 PMI_SIZE=2 FLAGPOST_MEMORY=2M").expect("a rank");
+        assert_eq!(sized.shape.memory(), 2 << 20);
     }
 
     /// Processes by their numbers: each is the child of the next.
@@ -360,161 +361,107 @@ mod tests {
         }
     }
 
+    /// An environment, and a part of the line that refuses it.
+    const REFUSED: &str = "
+        FLAGPOST_FD=x => FLAGPOST_FD=x is not a number
+        FLAGPOST_FD=3 => FLAGPOST_RANK is not set
+        FLAGPOST_RANK=0 => FLAGPOST_RANK is set, but FLAGPOST_FD is not
+        FLAGPOST_RANKS=2 => FLAGPOST_RANKS is set, but FLAGPOST_FD is not
+        PMI_SIZE=2 => PMI_RANK is not set
+        PMI_RANK=1 => PMI_SIZE is not set
+        PMI_ID=1 => PMI_ID is set, but none of
+        OMPI_COMM_WORLD_SIZE=2 => OMPI_COMM_WORLD_RANK is not set
+        PMIX_RANK=1 PMIX_NAMESPACE=job => PMIX_RANK is set, but none of
+        FLAGPOST_FD=3 FLAGPOST_RANK=4 FLAGPOST_RANKS=4 => no such rank among 4
+        FLAGPOST_FD=3 FLAGPOST_RANK=0 FLAGPOST_RANKS=0 => 0 ranks: ask for 1
+        FLAGPOST_MEMORY=12 => 12 bytes of memory per rank
+        FLAGPOST_MEMORY=1X => FLAGPOST_MEMORY: \"1X\" is no size
+        PMI_RANK=0 PMI_SIZE=8 MPI_LOCALNRANKS=4 => several hosts
+        SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 => several hosts
+        FLAGPOST_LINK=tcp => \"tcp\" is no link
+        FLAGPOST_LINK=fabric => the job is over a network
+        FLAGPOST_HUB=x OURS => the job is over a network
+    ";
+
     #[test]
     fn what_makes_no_sense_is_one_line_that_says_so() {
-        for (words, expected) in [
-            (&[(FD, "x")][..], "FLAGPOST_FD=x is not a number"),
-            (&[(FD, "3")], "FLAGPOST_RANK is not set"),
-            (
-                &[(RANK, "0")],
-                "FLAGPOST_RANK is set, but FLAGPOST_FD is not",
-            ),
-            (
-                &[(RANKS, "2")],
-                "FLAGPOST_RANKS is set, but FLAGPOST_FD is not",
-            ),
-            (&[("PMI_SIZE", "2")], "PMI_RANK is not set"),
-            (&[("PMI_RANK", "1")], "PMI_SIZE is not set"),
-            (&[("PMI_ID", "1")], "PMI_ID is set, but none of"),
-            (
-                &[("OMPI_COMM_WORLD_SIZE", "2")],
-                "OMPI_COMM_WORLD_RANK is not set",
-            ),
-            (
-                &[("PMIX_RANK", "1"), ("PMIX_NAMESPACE", "job")],
-                "PMIX_RANK is set, but none of",
-            ),
-            (
-                &[(FD, "3"), (RANK, "4"), (RANKS, "4")],
-                "no such rank among 4",
-            ),
-            (
-                &[(FD, "3"), (RANK, "0"), (RANKS, "0")],
-                "0 ranks: ask for 1",
-            ),
-            (&[(MEMORY, "12")], "12 bytes of memory per rank"),
-            (&[(MEMORY, "1X")], "FLAGPOST_MEMORY: \"1X\" is no size"),
-            (
-                &[
-                    ("PMI_RANK", "0"),
-                    ("PMI_SIZE", "8"),
-                    ("MPI_LOCALNRANKS", "4"),
-                ],
-                "several hosts",
-            ),
-            (
-                &[
-                    ("SLURM_PROCID", "0"),
-                    ("SLURM_STEP_NUM_TASKS", "4"),
-                    ("SLURM_STEP_NUM_NODES", "2"),
-                ],
-                "several hosts",
-            ),
-            (&[("FLAGPOST_LINK", "tcp")], "\"tcp\" is no link"),
-            (&[("FLAGPOST_LINK", "fabric")], "the job is over a network"),
-            (
-                &[("FLAGPOST_HUB", "x"), (RANK, "0"), (RANKS, "2")],
-                "the job is over a network",
-            ),
-        ] {
-            let error = read(words).expect_err("it makes no sense");
-            assert!(error.contains(expected), "{error}");
-            assert_eq!(error.lines().count(), 1);
+        for row in REFUSED.trim().lines() {
+            let (text, expected) = row.split_once(" => ").expect("a row");
+            let error = read(text.trim()).expect_err(row);
+            assert!(error.contains(expected), "{row}: {error}");
+            assert_eq!(error.lines().count(), 1, "{row}: {error}");
         }
     }
 
-    /// Mode, and how ranks meet for a network.
-    fn links(words: &[(&str, &str)]) -> [Result<String, String>; 2] {
-        let get = |name: &str| {
-            let found = words.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| OsString::from(*value))
-        };
-        let words = Words(get);
-        let line = |error: JoinError| error.to_string();
-        let meets = words
-            .network()
-            .map(|(rank, _, meets)| format!("{rank} {meets:?}"));
-        [words.mode().map_err(line), meets.map_err(line)]
+    /// An environment, and the mode of its job. `PMI` is a rank of MPICH's, `HERE` one with all
+    /// ranks on its host, and `APART` one with fewer.
+    const MODES: &str = "
+        PMI => coherent
+        HERE => coherent
+        HERE FLAGPOST_LINK=auto => coherent
+        HERE FLAGPOST_LINK=fabric => fabric
+        APART => fabric
+        APART FLAGPOST_LINK=auto => fabric
+        APART FLAGPOST_LINK=shm => coherent
+        APART FLAGPOST_MODE=emulated => fabric
+        HERE FLAGPOST_MODE=emulated => emulated
+        HERE FLAGPOST_LINK=fabric FLAGPOST_MODE=emulated => fabric
+        FLAGPOST_LINK=fabric => fabric
+        FLAGPOST_LINK=auto => coherent
+        FLAGPOST_FD=3 OURS FLAGPOST_LINK=fabric => coherent
+        FLAGPOST_HUB=x OURS FLAGPOST_LINK=shm => fabric
+        HERE FLAGPOST_LINK=fabric FLAGPOST_FD=3 OURS FLAGPOST_MODE=emulated => fabric
+        HERE FLAGPOST_LINK=fabric FLAGPOST_HUB=x OURS FLAGPOST_MODE=emulated => fabric
+        FLAGPOST_LINK=tcp => FLAGPOST_LINK: \"tcp\" is no link: write shm, fabric or auto
+    ";
+
+    /// How ranks meet for a network. Within a rank of `flagpost-run` another launcher was started.
+    const MEETINGS: &str = "
+        HERE => 1 ByPmi { fd: 7, one_host: true }
+        APART => 1 ByPmi { fd: 7, one_host: false }
+        HERE FLAGPOST_FD=3 OURS => 1 ByPmi { fd: 7, one_host: true }
+        HERE FLAGPOST_HUB=x OURS => 1 ByPmi { fd: 7, one_host: true }
+        FLAGPOST_LINK=fabric => 0 Alone
+        SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2 PMIX_NAMESPACE=job => 1 ByPmix { one_host: false }
+        FLAGPOST_HUB=x OURS => 1 AtLauncher
+        PMI_RANK=1 PMI_SIZE=4 => PMI_FD is not set
+        OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 => speaks PMI-1 or PMIx
+        FLAGPOST_FD=3 OURS => start the program with flagpost-run --link fabric
+        PMI FLAGPOST_MEMORY=12 => 12 bytes of memory
+    ";
+
+    /// Whether each row's environment gives the line behind it.
+    fn gives(rows: &str, line: impl Fn(Words<&dyn Fn(&str) -> Option<OsString>>) -> String) {
+        for row in rows.trim().lines() {
+            let (text, expected) = row.trim().split_once(" => ").expect("a row");
+            let text = text.replace("HERE", "PMI MPI_LOCALNRANKS=4");
+            let text = text.replace("APART", "PMI MPI_LOCALNRANKS=2");
+            let text = format!("{text} ").replace("PMI ", "PMI_RANK=1 PMI_SIZE=4 PMI_FD=7 ");
+            let found = line(Words(&words(&text).0));
+            assert!(found.contains(expected), "{row}: {found}");
+        }
     }
 
     #[test]
     fn the_link_is_chosen() {
-        let pmi = [("PMI_RANK", "1"), ("PMI_SIZE", "4"), (PMI_FD, "7")];
-        let [here, apart] = [("MPI_LOCALNRANKS", "4"), ("MPI_LOCALNRANKS", "2")];
-        let [shm, fabric, auto] = Choice::WORDS.map(|word| (choice::VARIABLE, word));
-        let with = |more: &[(&'static str, &'static str)]| [&pmi[..], more].concat();
-        let ours = [(FD, "3"), (RANK, "1"), (RANKS, "4"), fabric];
-        for (words, mode) in [
-            (with(&[]), "coherent"),
-            (with(&[here]), "coherent"),
-            (with(&[here, auto]), "coherent"),
-            (with(&[here, fabric]), "fabric"),
-            (with(&[apart]), "fabric"),
-            (with(&[apart, auto]), "fabric"),
-            (with(&[apart, shm]), "coherent"),
-            (with(&[apart, (MODE, "emulated")]), "fabric"),
-            (with(&[here, (MODE, "emulated")]), "emulated"),
-            (with(&[here, fabric, (MODE, "emulated")]), "fabric"),
-            (vec![fabric], "fabric"),
-            (vec![auto], "coherent"),
-            (ours.to_vec(), "coherent"),
-            (vec![(HUB, "x"), (RANK, "1"), (RANKS, "4"), shm], "fabric"),
-        ] {
-            assert_eq!(links(&words)[0].as_deref(), Ok(mode), "{words:?}");
-        }
-        // Within a rank of `flagpost-run`, which another launcher was started by.
-        for outer in [(FD, "3"), (HUB, "x")] {
-            let outer = [outer, (RANK, "7"), (RANKS, "8"), (MODE, "emulated")];
-            let [mode, meets] = links(&with(&[&[here, fabric][..], &outer].concat()));
-            assert_eq!(mode.as_deref(), Ok("fabric"));
-            assert_eq!(meets.as_deref(), Ok("1 ByPmi { fd: 7, one_host: true }"));
-        }
-        assert!(links(&[(choice::VARIABLE, "tcp")])[0].is_err());
-        for (words, meets) in [
-            (with(&[here]), "1 ByPmi { fd: 7, one_host: true }"),
-            (with(&[apart]), "1 ByPmi { fd: 7, one_host: false }"),
-            (vec![fabric], "0 Alone"),
-            (
-                vec![
-                    ("SLURM_PROCID", "1"),
-                    ("SLURM_STEP_NUM_TASKS", "2"),
-                    ("SLURM_STEP_NUM_NODES", "2"),
-                    ("PMIX_NAMESPACE", "job"),
-                ],
-                "1 ByPmix { one_host: false }",
-            ),
-            (vec![(HUB, "x"), (RANK, "1"), (RANKS, "4")], "1 AtLauncher"),
-        ] {
-            assert_eq!(links(&words)[1].as_deref(), Ok(meets), "{words:?}");
-        }
-        for (words, expected) in [
-            (pmi[..2].to_vec(), "PMI_FD is not set"),
-            (
-                vec![("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")],
-                "speaks PMI-1 or PMIx",
-            ),
-            (
-                ours.to_vec(),
-                "start the program with flagpost-run --link fabric",
-            ),
-            (with(&[(MEMORY, "12")]), "12 bytes of memory"),
-        ] {
-            let line = links(&words)[1].clone().expect_err(expected);
-            assert!(line.contains(expected), "{line}");
-        }
+        gives(MODES, |words| {
+            words.mode().unwrap_or_else(|error| error.to_string())
+        });
+        gives(MEETINGS, |words| match words.network() {
+            Ok((rank, _, meets)) => format!("{rank} {meets:?}"),
+            Err(error) => error.to_string(),
+        });
     }
 
     /// A rank that another launcher has started counts what it may use, not what is there.
     #[test]
     fn processors_are_those_that_a_rank_may_use() {
         let own = crate::bind::allowed();
-        let rank = [("PMI_RANK", "0"), ("PMI_SIZE", "2")];
-        let of = |words: &[(&str, &str)]| read(words).expect("a rank").processors;
-        let bound = crate::bind::on(Some(own[0]), || of(&rank));
+        let of = |text: &str| read(text).expect("a rank").processors;
+        let bound = crate::bind::on(Some(own[0]), || of("PMI_RANK=0 PMI_SIZE=2"));
         assert_eq!(bound, 1, "of {own:?}");
-        assert_eq!(of(&[rank[0], rank[1], (PROCESSORS, "7")]), 7);
-        let sized = read(&[rank[0], rank[1], (MEMORY, "2M")]).expect("a rank");
-        assert_eq!(sized.shape.memory(), 2 << 20);
+        let told = of("PMI_RANK=0 PMI_SIZE=2 FLAGPOST_PROCESSORS=7");
+        assert_eq!(told, 7);
     }
 
     #[test]

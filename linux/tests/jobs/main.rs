@@ -16,6 +16,8 @@ mod lost;
 mod meeting;
 mod memory;
 mod processors;
+#[path = "../../../tests/host/survivor.rs"]
+mod survivor;
 #[path = "../limit/threads.rs"]
 mod threads;
 #[path = "../../../tests/host/waits.rs"]
@@ -24,6 +26,8 @@ mod worlds;
 
 use std::process::{Command, ExitCode, Output};
 use std::sync::Mutex;
+
+use flagpost::Error;
 
 const PART: &str = "FLAGPOST_TEST_PART";
 
@@ -47,7 +51,13 @@ fn rank() {
         "lost" => flagpost_linux::run(lost::two_die),
         "meeting" => meeting::rank(),
         "memory" => memory::rank(),
+        "polls" => flagpost_linux::run(|world| {
+            survivor::polls(world, || lost::die(), || (), u32::MAX)?;
+            println!("rank {} has polled", world.rank());
+            Ok::<(), Error>(())
+        }),
         "processors" => processors::rank(),
+        "stranger" => deaths::stranger(),
         "worlds" => worlds::rank(rest),
         _ => panic!("no such part: {part}"),
     };
@@ -154,11 +164,24 @@ fn ranks_say_what_they_wait_for() {
     asked::is_asked(&job_of(asked::RANKS, "asked"));
 }
 
+/// The last rank still has its time when the second one dies.
 #[test]
 fn all_lost_ranks_are_named() {
     // Where no launcher looks, the last rank itself has to.
     for launcher in [Launcher::Ours, Launcher::Other] {
-        lost::are_named(&job(launcher, lost::RANKS, "lost").out);
+        let ended = job(launcher, lost::RANKS, "lost");
+        lost::are_named(&ended.out);
+        let lines = if launcher == Launcher::Ours { 2 } else { 0 };
+        assert_eq!(ended.err.lines().count(), lines, "{ended:?}");
+    }
+}
+
+/// The launcher sees it, or the survivor itself has to look.
+#[test]
+fn polls_tell_that_a_process_is_lost() {
+    for launcher in [Launcher::Ours, Launcher::Other] {
+        let ended = job(launcher, 2, "polls");
+        assert!(ended.out.contains("rank 0 has polled\n"), "{ended:?}");
     }
 }
 

@@ -78,6 +78,35 @@ fn ranks_that_do_not_come_are_named() {
     }
 }
 
+/// Users put programs between, and ranks may differ in them. No name is left.
+#[test]
+fn ranks_meet_behind_what_is_between() {
+    let shell = ["sh", "-c", "\"$@\"; exit $?", "sh"];
+    let ranks: [Vec<&str>; 3] = [
+        [&["timeout", "600"][..], &shell].concat(),
+        shell.to_vec(),
+        vec!["env"],
+    ];
+    let start = |(rank, between): (u16, &Vec<&str>)| {
+        let program = other("meeting", rank, 3);
+        let mut command = Command::new(between[0]);
+        command.args(&between[1..]).arg(program.get_program());
+        command.args(program.get_args());
+        command.envs(
+            program
+                .get_envs()
+                .map(|(name, value)| (name, value.unwrap_or_default())),
+        );
+        limit::start(&mut command)
+    };
+    let ranks: Vec<_> = (0..).zip(&ranks).map(start).collect();
+    for rank in ranks {
+        let ended = ended(&[rank.output()]);
+        assert_eq!(ended.codes, [0], "{ended:?}");
+    }
+    assert_eq!(segments(&format!("-parent-{}-", std::process::id())), 0);
+}
+
 /// Their launchers give them the same name, as in two containers that share `/dev/shm`.
 #[test]
 fn jobs_of_one_name_in_two_namespaces_do_not_meet() {

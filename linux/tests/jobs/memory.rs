@@ -103,6 +103,16 @@ fn a_full_dev_shm_is_told() {
     assert!(large.out.contains("statuses 0 0\n"), "{large:?}");
 }
 
+#[test]
+fn memory_can_be_a_file_of_a_directory() {
+    let script = format!("{} -n 2 --mem 1M --mem-in \"$0\" {}", launcher(), words());
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).arg(std::env::temp_dir());
+    let ended = ended(&[limit::output(command.env(PART, "memory"))]);
+    assert_eq!(ended.codes, [0], "{ended:?}");
+    assert_eq!(ended.out.matches("touched").count(), 2, "{ended:?}");
+}
+
 /// A program that asks for more than `--mem`.
 #[test]
 fn the_option_for_more_memory_is_named() {
