@@ -13,22 +13,22 @@ mod starts;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 use flagpost_linux::{Setup, fabric};
 
-mod asked;
 mod limit;
 mod lost;
+mod shared;
 #[path = "../../tests/host/survivor.rs"]
 mod survivor;
 #[path = "../../tests/host/waits.rs"]
 mod waits;
 
-const PART: &str = "FLAGPOST_TEST_PART";
+use shared::{PART, as_rank};
 
 /// What a rank does in a job of a test. Not a test by itself.
 #[test]
@@ -42,9 +42,9 @@ fn rank() {
     );
     let code = fabric::run(Setup::default(), |world| match &*part {
         "ring" => ring(world),
-        "asked" => asked::stands_still(world),
-        "fails" => asked::fails(world),
-        "one" => asked::one_fails(world),
+        "asked" => shared::stands_still(world),
+        "fails" => shared::fails(world),
+        "one" => shared::one_fails(world),
         "beside" => beside(world),
         "blocks" => blocks(world),
         "gets" => gets(world),
@@ -54,10 +54,7 @@ fn rank() {
         "forks" => forks(world),
         _ => losses::rank(world, &part),
     });
-    // Not by way of the harness, which has statuses of its own.
-    let known = [0, 1, 2].into_iter();
-    let code = { known }.find(|known| ExitCode::from(*known) == code);
-    std::process::exit(code.map_or(99, i32::from));
+    shared::end(code);
 }
 
 /// Each rank puts to the next one, 100 times.
@@ -178,14 +175,8 @@ fn job_with(arguments: &[&str], part: &str) -> Output {
 
 fn command_of(ranks: u16, arguments: &[&str], part: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
-    command
-        .args(arguments)
-        .args(["-n", &ranks.to_string()])
-        .args(["--grace", "20"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "rank", "--nocapture"])
-        .env(PART, part)
-        .stdin(Stdio::null());
+    command.args(arguments).args(["-n", &ranks.to_string()]);
+    as_rank(command.args(["--grace", "20"]), part).stdin(Stdio::null());
     command
 }
 
@@ -194,20 +185,20 @@ fn command_of(ranks: u16, arguments: &[&str], part: &str) -> Command {
 fn ranks_say_what_they_wait_for() {
     for provider in ["tcp", "shm"] {
         let arguments = ["--link", "fabric", "--provider", provider];
-        asked::is_asked(&command_of(asked::RANKS, &arguments, "asked"));
+        shared::is_asked(&command_of(shared::RANKS, &arguments, "asked"));
     }
 }
 
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn the_cause_comes_first() {
-    asked::the_cause_comes_first(&mut command_of(8, &["--link", "fabric"], "one"));
+    shared::the_cause_comes_first(&mut command_of(8, &["--link", "fabric"], "one"));
 }
 
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn the_call_that_failed_is_named() {
-    asked::is_told_where(&mut command_of(1, &["--link", "fabric"], "fails"));
+    shared::is_told_where(&mut command_of(1, &["--link", "fabric"], "fails"));
 }
 
 fn lines(output: &Output, what: &str) -> usize {
@@ -285,9 +276,8 @@ fn ranks_of_mpiexec_meet_by_pmi() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         // The rank inherits it.
         rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty()).unwrap();
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "rank", "--nocapture"]);
-        command.env(PART, "forks").env("PMI_SIZE", "3");
+        let mut command = Command::new("env");
+        as_rank(&mut command, "forks").env("PMI_SIZE", "3");
         command.env("PMI_RANK", rank.to_string());
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
         (ours, limit::start(command.stdin(Stdio::null())))
@@ -339,10 +329,7 @@ fn jobs_of_equal_process_numbers_do_not_meet() {
     let start = || {
         let mut command = apart(&launcher);
         command.args(["--link", "fabric", "--provider", "shm", "-n", "3"]);
-        command.arg(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", "rank", "--nocapture"])
-            .env(PART, "beside");
+        as_rank(&mut command, "beside");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut job = command.spawn().unwrap();
         let mut out = BufReader::new(job.stdout.take().unwrap());
@@ -378,10 +365,7 @@ fn jobs_within_ranks_are_their_own() {
     ] {
         let mut command = Command::new(launcher);
         command.args(["--link", link, "-n", ranks, "sh", "-c", words, launcher]);
-        command.arg(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", "rank", "--nocapture"])
-            .env(PART, "ring");
+        as_rank(&mut command, "ring");
         // Of a launcher around all, as of a batch system.
         command
             .env("SLURM_PROCID", "0")
@@ -402,11 +386,7 @@ fn nothing_is_left_of_a_rank_behind_a_shell() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command.args(["--link", "fabric", "--provider", "shm", "-n", "3"]);
     command.args(["--grace", "20", "sh", "-c", "\"$@\"; true", "sh"]);
-    command.arg(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "rank", "--nocapture"])
-        .env(PART, "dies 0");
-    let output = limit::output(&mut command);
+    let output = limit::output(as_rank(&mut command, "dies 0"));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(lines(&output, " was told"), 1, "{output:?}");
     assert_eq!(left_in_shared_memory(&output), [""; 0]);
@@ -439,32 +419,6 @@ fn the_examples_run_unchanged() {
             );
         }
     }
-}
-
-/// A program for shared memory alone says so, in place of an exchange with nobody.
-#[test]
-fn a_program_for_shared_memory_refuses_a_network() {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "shared", "--nocapture", "--include-ignored"]);
-    let rank = [("FLAGPOST_RANK", "0"), ("FLAGPOST_RANKS", "1")];
-    let output = command
-        .envs(rank)
-        .env("FLAGPOST_HUB", "127.0.0.1:1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("the job is over a network"), "{output:?}");
-}
-
-/// What that test starts.
-#[test]
-#[ignore = "started by another test"]
-fn shared() {
-    let code = flagpost_linux::run(|world| world.barrier());
-    assert_eq!(
-        code == ExitCode::SUCCESS,
-        std::env::var_os("FLAGPOST_HUB").is_none()
-    );
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::process::{Command, Output};
 
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 
-use super::{PART, limit, lines};
+use super::shared::is_here;
+use super::{as_rank, limit, lines};
 
 /// Each rank puts to each other one, and changes a word there.
 pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
@@ -29,26 +30,21 @@ pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn ranks_of_other_launchers_meet_for_real() {
-    let own = std::env::current_exe().unwrap();
     for (launcher, name, options) in [
         ("mpirun", "Open MPI", &["--oversubscribe"][..]),
         ("mpiexec.hydra", "HYDRA", &[]),
     ] {
-        let version = Command::new(launcher).arg("--version").output();
-        let is_there = |output: Output| String::from_utf8_lossy(&output.stdout).contains(name);
-        if !version.is_ok_and(is_there) {
-            println!("skipped: {launcher} of {name} is not here");
+        if !is_here(launcher, name) {
             continue;
         }
         for provider in ["tcp", "shm"] {
             let mut command = Command::new(launcher);
-            command.args(options).args(["-n", "3"]);
-            command.arg(&own).args(["--exact", "rank", "--nocapture"]);
+            as_rank(command.args(options).args(["-n", "3"]), "ring");
             // Open MPI asks a superuser twice.
             for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
                 command.env(name, "1");
             }
-            command.env("FLAGPOST_LINK", "fabric").env(PART, "ring");
+            command.env("FLAGPOST_LINK", "fabric");
             command.env("FLAGPOST_PROVIDER", provider);
             let output = limit::output(&mut command);
             assert!(output.status.success(), "{name} {provider} {output:?}");
@@ -64,17 +60,12 @@ fn ranks_of_other_launchers_meet_for_real() {
 /// `flagpost-run` of ranks over `tcp` in a shell where `limit` is set. Without descriptors it would
 /// hang.
 fn limited(limit: &str, ranks: u16) -> Output {
-    let (launcher, own) = (
-        env!("CARGO_BIN_EXE_flagpost-run"),
-        std::env::current_exe().unwrap(),
-    );
-    let words = format!(
-        "{limit}; exec '{launcher}' --link fabric -n {ranks} --grace 20 --mem 1M '{}' --exact rank \
-         --nocapture",
-        own.display()
-    );
     let mut command = Command::new("bash");
-    limit::output(command.args(["-c", &words]).env(PART, "all"))
+    command.args(["-c", &format!("{limit}; exec \"$@\""), "bash"]);
+    command.arg(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["--link", "fabric", "-n", &ranks.to_string()]);
+    let command = command.args(["--grace", "20", "--mem", "1M"]);
+    limit::output(as_rank(command, "all"))
 }
 
 /// Below the limit that they are started with, ranks raise it.
@@ -106,11 +97,9 @@ fn too_few_descriptors_are_told_before_ranks_meet() {
 #[test]
 fn the_rank_where_others_meet_needs_descriptors_for_them() {
     let needs = |rank: u16, limit: u16| {
-        let own = std::env::current_exe().unwrap();
-        let own = own.display();
-        let words = format!("ulimit -n {limit}; exec '{own}' --exact rank --nocapture");
+        let words = format!("ulimit -n {limit}; exec \"$@\"");
         let mut command = Command::new("bash");
-        command.args(["-c", &words]).env(PART, "all");
+        as_rank(command.args(["-c", &words, "bash"]), "all");
         // Where a descriptor is none, a rank with enough of them gets as far as to say so.
         command.env("PMI_RANK", rank.to_string()).env("PMI_FD", "0");
         command.env("FLAGPOST_LINK", "fabric").env("PMI_SIZE", "8");
@@ -132,9 +121,8 @@ fn the_rank_where_others_meet_needs_descriptors_for_them() {
 /// A rank of another launcher reads a variable as `flagpost-run` does.
 #[test]
 fn a_helper_that_rests_too_long_is_refused() {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "rank", "--nocapture"]);
-    command.env(PART, "all").env("FLAGPOST_LINK", "fabric");
+    let mut command = Command::new("env");
+    as_rank(&mut command, "all").env("FLAGPOST_LINK", "fabric");
     let output = limit::output(command.env("FLAGPOST_HELPER", "1000001"));
     let text = String::from_utf8_lossy(&output.stderr);
     let told = "FLAGPOST_HELPER: \"1000001\" is no number of microseconds up to 1000000\n";

@@ -7,7 +7,7 @@ use flagpost::{
     TagFilter, Unfinished, Validation, VectorLink, Window, World,
 };
 
-use crate::{BUDGET, Chance};
+use crate::Chance;
 
 /// How many kinds of operations there are.
 pub(crate) const KINDS: u32 = 26;
@@ -67,7 +67,7 @@ pub(crate) fn ends<T, H>(call: Result<T, Unfinished<H>>) -> Result<T, Error> {
     call.map_err(Unfinished::give_up)
 }
 
-/// One operation, whatever comes of it; in the scope of [`BUDGET`].
+/// One operation, whatever comes of it; in the scope of a budget.
 pub(crate) fn operate<L: VectorLink>(
     stage: &Stage<'_, L>,
     request: &mut Request<'_, L>,
@@ -82,8 +82,7 @@ pub(crate) fn operate<L: VectorLink>(
     let group = stage.world.group(&group)?;
     match kind {
         0 => {
-            let put = slots.to(peer, index).notify(Tag(1)).put(&[1; 4])?;
-            ends(put.wait_within(BUDGET))?;
+            slots.put_notify(peer, index, &[1; 4], Tag(1))?;
         }
         1 => {
             request.start()?;
@@ -95,48 +94,40 @@ pub(crate) fn operate<L: VectorLink>(
             request.wait()?;
         }
         4 => {
-            let lock = ends(slots.locking_exclusive(peer)?.wait_within(BUDGET))?;
+            let lock = slots.lock_exclusive(peer)?;
             lock.put(peer, index, &[1, 2])?;
-            ends(lock.unlocking().wait_within(BUDGET))?;
+            lock.unlock()?;
         }
         5 => {
-            let lock = ends(slots.locking_queued(peer)?.wait_within(BUDGET))?;
-            ends(
-                lock.to(peer, index)
-                    .fetch_and_op(3, Operation::SUM)?
-                    .wait_within(BUDGET),
-            )?;
-            ends(lock.unlocking().wait_within(BUDGET))?;
+            let lock = slots.lock_queued(peer)?;
+            lock.fetch_and_op(peer, index, 3, Operation::SUM)?;
+            lock.unlock()?;
         }
         6 => {
-            let lock = ends(slots.locking_all().wait_within(BUDGET))?;
-            ends(
-                lock.to(peer, index)
-                    .compare_and_swap(0, 1)?
-                    .wait_within(BUDGET),
-            )?;
+            let lock = slots.lock_all()?;
+            lock.compare_and_swap(peer, index, 0, 1)?;
             lock.accumulate(peer, index, &[1; 9], Operation::MAX)?;
             lock.flush(peer)?;
-            ends(lock.unlocking().wait_within(BUDGET))?;
+            lock.unlock()?;
         }
         7 => {
             let epoch = slots.start(&group)?;
             epoch.put(peer, index, &[1])?;
-            ends(epoch.completing().wait_within(BUDGET))?;
+            epoch.complete()?;
         }
-        8 => ends(ends(slots.posting(&group)?.wait_within(BUDGET))?.wait_within(BUDGET))?,
+        8 => slots.post(&group)?.wait()?,
         9 => {
             let epoch = stage.vector.start(&group)?;
             epoch.put(peer, index, &[1])?;
-            ends(epoch.completing().wait_within(BUDGET))?;
+            epoch.complete()?;
         }
-        10 => ends(ends(stage.vector.posting(&group)?.wait_within(BUDGET))?.wait_within(BUDGET))?,
+        10 => stage.vector.post(&group)?.wait()?,
         11 => {
             let epoch = stage.list.start(&group)?;
             epoch.get(peer, index, &mut [0; 3])?;
-            ends(epoch.completing().wait_within(BUDGET))?;
+            epoch.complete()?;
         }
-        12 => ends(ends(stage.list.posting(&group)?.wait_within(BUDGET))?.wait_within(BUDGET))?,
+        12 => stage.list.post(&group)?.wait()?,
         13 => stage.world.barrier()?,
         14 => {
             let mut data = [index as u64; 5];
@@ -144,8 +135,7 @@ pub(crate) fn operate<L: VectorLink>(
             stage.world.broadcast(peer, &mut data)?;
         }
         15 => {
-            let put = counted.to(peer, index).notify(Counter(0)).put(&[1])?;
-            ends(put.wait_within(BUDGET))?;
+            counted.put_notify(peer, index, &[1], Counter(0))?;
         }
         16 => {
             counted.wait_until(0..1, Signal(0), Compare::Ge, 1.into())?;
@@ -155,63 +145,48 @@ pub(crate) fn operate<L: VectorLink>(
             counted.probe(Source::Any, TagFilter::Any)?;
         }
         18 => {
-            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
+            let lock = dynamic.window().lock_shared(peer)?;
             let memory = dynamic.at(&lock, attached);
             memory.get(peer, index, &mut [0_u64; 2])?;
-            ends(lock.unlocking().wait_within(BUDGET))?;
+            lock.unlock()?;
         }
         19 => {
-            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
+            let lock = dynamic.window().lock_shared(peer)?;
             let memory = dynamic.at(&lock, attached);
             memory.put(peer, index, &[7_u64; 5])?;
-            ends(lock.unlocking().wait_within(BUDGET))?;
+            lock.unlock()?;
         }
         20 => {
-            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
+            let lock = dynamic.window().lock_shared(peer)?;
             let memory = dynamic.at::<u64, _>(&lock, attached);
-            ends(
-                memory
-                    .to(peer, index)
-                    .fetch_and_op(3, Operation::SUM)?
-                    .wait_within(BUDGET),
-            )?;
+            memory.fetch_and_op(peer, index, 3, Operation::SUM)?;
             memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
-            ends(lock.unlocking().wait_within(BUDGET))?;
+            lock.unlock()?;
         }
         21 => {
-            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
+            let lock = dynamic.window().lock_shared(peer)?;
             let memory = dynamic.at::<u32, _>(&lock, attached);
-            ends(
-                memory
-                    .to(peer, index)
-                    .compare_and_swap(0, 3)?
-                    .wait_within(BUDGET),
-            )?;
+            memory.compare_and_swap(peer, index, 0, 3)?;
             memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
-            ends(lock.unlocking().wait_within(BUDGET))?;
+            lock.unlock()?;
         }
         22 => {
             // Nothing is there, most likely.
-            let lock = ends(dynamic.window().locking_shared(peer)?.wait_within(BUDGET))?;
+            let lock = dynamic.window().lock_shared(peer)?;
             let memory = dynamic.at(&lock, Displacement::new(chance.next().into()));
             memory.get(peer, 0, &mut [0_u64; 2])?;
-            ends(lock.unlocking().wait_within(BUDGET))?;
+            lock.unlock()?;
         }
         23 => {
-            let lock = ends(created.locking_shared(peer)?.wait_within(BUDGET))?;
+            let lock = created.lock_shared(peer)?;
             lock.get(peer, index, &mut [0; 3])?;
-            ends(
-                lock.to(peer, index)
-                    .fetch_and_op(3, Operation::SUM)?
-                    .wait_within(BUDGET),
-            )?;
+            lock.fetch_and_op(peer, index, 3, Operation::SUM)?;
             lock.accumulate(peer, index, &[3; 2], Operation::SUM)?;
-            ends(lock.unlocking().wait_within(BUDGET))?;
+            lock.unlock()?;
         }
         24 => {
-            let put = created.to(peer, index).notify(Tag(1)).put(&[3; 3])?;
-            ends(put.wait_within(BUDGET))?;
-            ends(stage.events.posting(peer, 0)?.wait_within(BUDGET))?;
+            created.put_notify(peer, index, &[3; 3], Tag(1))?;
+            stage.events.post(peer, 0)?;
             stage.events.query(0)?;
         }
         _ => {

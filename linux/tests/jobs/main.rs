@@ -4,8 +4,6 @@
 //! The ranks are this program again: the test `rank`, with a part in `FLAGPOST_TEST_PART`. No test
 //! asks how long something takes.
 
-#[path = "../asked/mod.rs"]
-mod asked;
 mod choices;
 mod deaths;
 mod forks;
@@ -16,6 +14,8 @@ mod lost;
 mod meeting;
 mod memory;
 mod processors;
+#[path = "../shared/mod.rs"]
+mod shared;
 #[path = "../../../tests/host/survivor.rs"]
 mod survivor;
 #[path = "../limit/threads.rs"]
@@ -24,12 +24,11 @@ mod threads;
 mod waits;
 mod worlds;
 
-use std::process::{Command, ExitCode, Output};
+use std::process::{Command, Output};
 use std::sync::Mutex;
 
 use flagpost::Error;
-
-const PART: &str = "FLAGPOST_TEST_PART";
+use shared::{PART, as_rank};
 
 /// What a rank does in a job of a test. Not a test by itself.
 #[test]
@@ -39,13 +38,13 @@ fn rank() {
     };
     let (test, rest) = part.split_once(' ').unwrap_or((&part, ""));
     let code = match test {
-        "asked" => flagpost_linux::run(asked::stands_still),
+        "asked" => flagpost_linux::run(shared::stands_still),
         "order" => flagpost_linux::run(|world| match world.rank().get() {
             0 => world.broadcast(flagpost::Rank::new(1), &mut [0_u32]),
             _ => world.barrier(),
         }),
-        "fails" => flagpost_linux::run(asked::fails),
-        "one" => flagpost_linux::run(asked::one_fails),
+        "fails" => flagpost_linux::run(shared::fails),
+        "one" => flagpost_linux::run(shared::one_fails),
         "deaths" => deaths::rank(rest),
         "forks" => forks::rank(rest),
         "lost" => flagpost_linux::run(lost::two_die),
@@ -61,10 +60,7 @@ fn rank() {
         "worlds" => worlds::rank(rest),
         _ => panic!("no such part: {part}"),
     };
-    // Not by way of the harness, which has statuses of its own.
-    let known = [0, 1, 2].into_iter();
-    let code = { known }.find(|known| ExitCode::from(*known) == code);
-    std::process::exit(code.map_or(99, i32::from));
+    shared::end(code);
 }
 
 /// Which launcher a job has.
@@ -84,19 +80,10 @@ struct Ended {
     err: String,
 }
 
-/// This program as a rank of `part`.
-fn program(part: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "rank", "--nocapture"]);
-    command.env(PART, part);
-    command
-}
-
-/// The words of [`program`], for shells.
+/// The words of a rank, for shells.
 fn words() -> String {
-    let program = program("");
-    let path = program.get_program().to_str().expect("text");
-    format!("'{path}' --exact rank --nocapture")
+    let path = std::env::current_exe().expect("this program");
+    format!("'{}' --exact rank --nocapture", path.display())
 }
 
 /// `flagpost-run` with `arguments`. Its ranks have the time to end by themselves.
@@ -109,15 +96,14 @@ fn ours(arguments: &[&str]) -> Command {
 /// `flagpost-run` with the ranks of `part`.
 fn job_of(ranks: u16, part: &str) -> Command {
     let mut command = ours(&["-n", &ranks.to_string(), "--mem", "1M"]);
-    let program = program(part);
-    command.arg(program.get_program()).args(program.get_args());
-    command.env(PART, part);
+    as_rank(&mut command, part);
     command
 }
 
-/// A rank of another launcher's job.
-fn other(part: &str, rank: u16, ranks: u16) -> Command {
-    let mut command = program(part);
+/// A rank of another launcher's job, behind the words of `between`.
+fn other(between: &[&str], part: &str, rank: u16, ranks: u16) -> Command {
+    let mut command = Command::new(between[0]);
+    as_rank(command.args(&between[1..]), part);
     command.env("PMI_RANK", rank.to_string());
     command.env("PMI_SIZE", ranks.to_string());
     command.env("FLAGPOST_MEMORY", "1048576");
@@ -134,7 +120,7 @@ fn job(launcher: Launcher, ranks: u16, part: &str) -> Ended {
         }
         Launcher::Other => {
             let _one = ONE.lock().unwrap_or_else(|poison| poison.into_inner());
-            let start = |rank| limit::start(&mut other(part, rank, ranks));
+            let start = |rank| limit::start(&mut other(&["env"], part, rank, ranks));
             let all: Vec<_> = (0..ranks).map(start).collect();
             all.into_iter().map(limit::Started::output).collect()
         }
@@ -161,7 +147,7 @@ fn ended(outputs: &[Output]) -> Ended {
 
 #[test]
 fn ranks_say_what_they_wait_for() {
-    asked::is_asked(&job_of(asked::RANKS, "asked"));
+    shared::is_asked(&job_of(shared::RANKS, "asked"));
 }
 
 /// The last rank still has its time when the second one dies.
@@ -197,10 +183,10 @@ fn other_collective_calls_are_told_apart() {
 
 #[test]
 fn the_call_that_failed_is_named() {
-    asked::is_told_where(&mut job_of(1, "fails"));
+    shared::is_told_where(&mut job_of(1, "fails"));
 }
 
 #[test]
 fn the_cause_comes_first() {
-    asked::the_cause_comes_first(&mut job_of(8, "one"));
+    shared::the_cause_comes_first(&mut job_of(8, "one"));
 }

@@ -1,12 +1,13 @@
 //! Ranks of other launchers' jobs meet, whatever stands between; those that do not are told why.
 
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use flagpost::Budget;
 use flagpost_linux::{Coherent, Setup, run_with};
 
-use super::{PART, ended, limit, other, program, words};
+use super::shared::is_here;
+use super::{PART, as_rank, ended, limit, other, words};
 
 /// `FLAGPOST_TEST_SECONDS`: how long a rank waits for the others.
 const SECONDS: &str = "FLAGPOST_TEST_SECONDS";
@@ -87,18 +88,8 @@ fn ranks_meet_behind_what_is_between() {
         shell.to_vec(),
         vec!["env"],
     ];
-    let start = |(rank, between): (u16, &Vec<&str>)| {
-        let program = other("meeting", rank, 3);
-        let mut command = Command::new(between[0]);
-        command.args(&between[1..]).arg(program.get_program());
-        command.args(program.get_args());
-        command.envs(
-            program
-                .get_envs()
-                .map(|(name, value)| (name, value.unwrap_or_default())),
-        );
-        limit::start(&mut command)
-    };
+    let start =
+        |(rank, between): (u16, &Vec<&str>)| limit::start(&mut other(between, "meeting", rank, 3));
     let ranks: Vec<_> = (0..).zip(&ranks).map(start).collect();
     for rank in ranks {
         let ended = ended(&[rank.output()]);
@@ -150,9 +141,7 @@ fn jobs_of_one_name_in_two_namespaces_do_not_meet() {
 /// A job that is nobody else's, through MPICH's own launcher, if it is here.
 #[test]
 fn ranks_of_mpich_meet() {
-    let hydra = Command::new("mpiexec.hydra").arg("--version").output();
-    if !hydra.is_ok_and(|output| output.status.success()) {
-        println!("skipped: MPICH's mpiexec.hydra is not here");
+    if !is_here("mpiexec.hydra", "HYDRA") {
         return;
     }
     let wrappers: [&[&str]; 5] = [
@@ -172,10 +161,8 @@ fn ranks_of_mpich_meet() {
             continue;
         }
         let mut command = Command::new("mpiexec.hydra");
-        let rank = other("meeting", 0, 0);
-        command.args(["-n", "3"]).args(wrapper);
-        command.arg(rank.get_program()).args(rank.get_args());
-        command.env(PART, "meeting").env(SECONDS, "60");
+        as_rank(command.args(["-n", "3"]).args(wrapper), "meeting");
+        command.env(SECONDS, "60");
         let ended = ended(&[limit::output(&mut command)]);
         assert_eq!(ended.codes, [0], "{wrapper:?}: {ended:?}");
         for rank in 0..3 {
@@ -189,23 +176,17 @@ fn ranks_of_mpich_meet() {
 /// is theirs. Two jobs at a time do not meet each other.
 #[test]
 fn ranks_of_open_mpi_meet() {
-    let version = Command::new("mpirun").arg("--version").output();
-    let is_there = |output: Output| String::from_utf8_lossy(&output.stdout).contains("Open MPI");
-    if !version.is_ok_and(is_there) {
-        println!("skipped: Open MPI's mpirun is not here");
+    if !is_here("mpirun", "Open MPI") {
         return;
     }
     let start = |_| {
-        let rank = program("meeting");
         let mut command = Command::new("mpirun");
-        command.args(["--oversubscribe", "-n", "3"]);
-        command.arg(rank.get_program()).args(rank.get_args());
+        as_rank(command.args(["--oversubscribe", "-n", "3"]), "meeting");
         // It asks a superuser twice.
         for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
             command.env(name, "1");
         }
-        command.env(PART, "meeting").env(SECONDS, "60");
-        command.env("FLAGPOST_MEMORY", "1M");
+        command.env(SECONDS, "60").env("FLAGPOST_MEMORY", "1M");
         limit::start(&mut command)
     };
     for job in [0, 1].map(start) {

@@ -1,7 +1,8 @@
-//! Jobs that stand still, and are asked what their ranks wait for; and one that fails.
+//! Jobs of several harnesses: one that stands still, and is asked what its ranks wait for; and some
+//! that fail.
 
 use std::io::{BufRead as _, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,36 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::limit;
 
-/// How many ranks such a job has.
+/// What a rank is to do.
+pub(crate) const PART: &str = "FLAGPOST_TEST_PART";
+
+/// `command` with this program behind it: as a rank of `part`, which its test `rank` is.
+pub(crate) fn as_rank<'c>(command: &'c mut Command, part: &str) -> &'c mut Command {
+    command.arg(std::env::current_exe().expect("this program"));
+    let command = command.args(["--exact", "rank", "--nocapture"]);
+    command.env(PART, part)
+}
+
+/// The status of a rank's program is that of its process: not by way of the harness, which has
+/// statuses of its own.
+pub(crate) fn end(code: ExitCode) -> ! {
+    let known = [0, 1, 2].into_iter();
+    let code = { known }.find(|known| ExitCode::from(*known) == code);
+    std::process::exit(code.map_or(99, i32::from))
+}
+
+/// Whether `launcher` is here, and one of these.
+pub(crate) fn is_here(launcher: &str, name: &str) -> bool {
+    let version = Command::new(launcher).arg("--version").output();
+    let is_here =
+        version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(name));
+    if !is_here {
+        println!("skipped: {launcher} of {name} is not here");
+    }
+    is_here
+}
+
+/// How many ranks a job that stands still has.
 pub(crate) const RANKS: u16 = 4;
 
 /// What happens at the latest after this long, on a machine at rest: see [`patience`].
