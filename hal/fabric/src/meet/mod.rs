@@ -180,11 +180,7 @@ impl Meeting {
     pub fn join(job: &Job) -> io::Result<Self> {
         let stream = connect(job.hub)?;
         let mut wire = Wire::new(stream)?;
-        let mut greeting = GREETING.to_vec();
-        greeting.extend(VERSION.to_le_bytes());
-        greeting.extend(job.secret.0);
-        greeting.extend(job.rank.to_le_bytes());
-        greeting.extend(job.ranks.to_le_bytes());
+        let greeting = greeting(job.secret, job.rank, job.ranks, VERSION);
         wire.push(Kind::Join, &greeting);
         wire.flush()?;
         Ok(Self {
@@ -330,6 +326,12 @@ impl Meeting {
             _ => self.break_off("a frame that makes no sense".to_owned()),
         }
     }
+}
+
+/// The contents of a join frame.
+fn greeting(secret: Secret, rank: u16, ranks: u16, version: u16) -> Vec<u8> {
+    let numbers = [rank, ranks].map(u16::to_le_bytes).concat();
+    [&GREETING[..], &version.to_le_bytes(), &secret.0, &numbers].concat()
 }
 
 /// A connection to the hub, which may not listen yet.

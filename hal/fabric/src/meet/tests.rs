@@ -52,7 +52,7 @@ fn each_rank_gets_what_all_have_given_as_often_as_they_like() {
 }
 
 /// Waits for what another thread does soon.
-fn soon(happens: impl Fn() -> bool) {
+fn soon(mut happens: impl FnMut() -> bool) {
     let end = Instant::now() + patience(SOON);
     while !happens() {
         assert!(Instant::now() < end, "it does not happen");
@@ -72,14 +72,6 @@ fn a_rank_whose_connection_ends_is_lost_to_the_others() {
     assert_eq!(hub.presence(1), Presence::Lost);
 }
 
-#[test]
-fn a_rank_that_the_launcher_knows_to_be_dead_is_lost_to_the_others() {
-    let (hub, secret) = hub(2);
-    let mut first = join(&hub, 0, 2, secret);
-    hub.mark_lost(1);
-    assert_eq!(first.gather(&[], || ()), Err(Apart::Lost(1)));
-}
-
 /// It may be killed before the others have come.
 #[test]
 fn a_rank_is_told_who_was_lost_before_it_came() {
@@ -88,12 +80,13 @@ fn a_rank_is_told_who_was_lost_before_it_came() {
     third.leave();
     hub.mark_lost(1);
     assert!(first.gather(&[], || ()).is_err());
+    soon(|| first.lost() == [1]);
     soon(|| hub.presence(2) == Presence::Left);
     let mut last = join(&hub, 3, 4, secret);
-    let end = Instant::now() + patience(SOON);
-    while last.lost() != [1] || last.left() != [2] {
-        assert!(Instant::now() < end && !last.is_broken());
-    }
+    soon(|| {
+        assert!(!last.is_broken());
+        last.lost() == [1] && last.left() == [2]
+    });
 }
 
 #[test]
@@ -114,10 +107,7 @@ fn a_rank_that_has_ended_its_program_still_gives() {
     let [mut first, mut second] = [0, 1].map(|rank| join(&hub, rank, 2, secret));
     assert!(first.ended().is_empty());
     second.end();
-    let end = Instant::now() + patience(SOON);
-    while first.ended().is_empty() {
-        assert!(Instant::now() < end, "nothing is heard");
-    }
+    soon(|| !first.ended().is_empty());
     assert_eq!(first.ended(), [1]);
     assert_eq!(hub.presence(1), Presence::Here);
     std::thread::scope(|scope| {
@@ -137,12 +127,7 @@ fn a_hub_that_ends_is_told_from_ranks_that_do() {
 
 /// The frame with which a rank joins.
 fn greeting(secret: Secret, rank: u16, ranks: u16, version: u16) -> Vec<u8> {
-    let mut contents = GREETING.to_vec();
-    contents.extend(version.to_le_bytes());
-    contents.extend(secret.0);
-    contents.extend(rank.to_le_bytes());
-    contents.extend(ranks.to_le_bytes());
-    frame(Kind::Join, &contents)
+    frame(Kind::Join, &super::greeting(secret, rank, ranks, version))
 }
 
 fn frame(kind: Kind, contents: &[u8]) -> Vec<u8> {
@@ -352,11 +337,10 @@ fn ranks_are_asked_what_they_wait_for() {
             hub.ask();
         }
         for meeting in [&mut first, &mut second] {
-            let end = Instant::now() + patience(SOON);
-            while !meeting.is_asked() {
-                assert!(Instant::now() < end, "in round {round}");
+            soon(|| {
                 meeting.look();
-            }
+                meeting.is_asked()
+            });
         }
         second.answer();
         assert!(!second.is_asked() && first.is_asked());

@@ -1,13 +1,15 @@
 //! Ranks that are lost, or have ended their program.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flagpost_fabric::{Apart, Hub, Job, Network, Secret};
 use flagpost_hal::CoreId;
-use flagpost_hal::fabric::{Event, Fabric as _, Work};
+use flagpost_hal::fabric::{Event, Fabric as _};
 
-use super::{HERE, MEMORY, next, on_each_provider, on_threads, options, post, until, wait};
+use super::{
+    HERE, MEMORY, job, next, on_each_provider, on_threads, options, post, put, told, until, wait,
+};
 
 /// What is in flight to a rank that is lost fails, and what is posted to it later. The rank only
 /// sleeps, so the provider itself reports no failure. Over `tcp` only: `shm` stores in the memory
@@ -29,13 +31,7 @@ fn operations_to_a_rank_that_is_gone_fail() {
             let _done = Sets(&done);
             let network = Network::open(&first, &options("tcp")).unwrap();
             let (gone, mut events) = (CoreId::new(1), Vec::new());
-            let (at, data, immediate) = (0, &[1; 8], None);
-            let put = |confirmed| Work::Put {
-                at,
-                data,
-                immediate,
-                confirmed,
-            };
+            let put = |confirmed| put(0, &[1; 8], None, confirmed);
             // A connection is there from here on.
             post(&network, 0, gone, put(true), &mut events);
             wait(&network, 1, &mut events);
@@ -71,22 +67,11 @@ fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
     let heard = AtomicBool::new(false);
     on_each_provider(3, |network| {
         let gone = CoreId::new(1);
-        let put = |at, immediate, confirmed| Work::Put {
-            at,
-            data: &[7; 8],
-            immediate,
-            confirmed,
-        };
         let mut events = Vec::new();
         if network.core() == gone {
             for at in 0..COUNT {
-                post(
-                    network,
-                    at,
-                    CoreId::new(0),
-                    put(at as usize * 8, Some(at), false),
-                    &mut events,
-                );
+                let put = put(at as usize * 8, &[7; 8], Some(at), false);
+                post(network, at, CoreId::new(0), put, &mut events);
             }
             return;
         }
@@ -99,22 +84,19 @@ fn a_rank_that_has_ended_has_left_after_what_it_has_sent() {
             std::thread::sleep(Duration::from_millis(50));
             assert!(!network.is_lost(gone) && !network.has_left(Some(gone)));
             // What is asked for comes after what is polled.
-            let start = Instant::now();
-            while !network.has_left(Some(gone)) {
-                let _ = network.lost();
-                events.extend(network.poll());
-                assert!(
-                    start.elapsed() < Duration::from_secs(30),
-                    "it does not leave"
-                );
-            }
-            let from = gone;
-            let told = (0..COUNT).map(|immediate| Event::Immediate { from, immediate });
-            assert!(events.iter().copied().eq(told));
+            until(|| {
+                let has_left = network.has_left(Some(gone));
+                if !has_left {
+                    let _ = network.lost();
+                    events.extend(network.poll());
+                }
+                has_left
+            });
+            assert!(events.iter().copied().eq(told(1, 0..COUNT)));
             assert!(network.has_left(None) && !network.has_left(Some(network.core())));
             assert_eq!(network.lost(), None);
             events.clear();
-            post(network, 1, gone, put(0, None, true), &mut events);
+            post(network, 1, gone, put(0, &[7; 8], None, true), &mut events);
             wait(network, 1, &mut events);
             assert_eq!(events, [Event::Done { id: 1, value: 0 }]);
         } else {
@@ -137,13 +119,8 @@ fn large_puts_of_a_rank_that_has_ended_are_whole() {
         network.meet().unwrap();
         if network.core() == gone {
             for (at, data) in puts() {
-                post(
-                    network,
-                    0,
-                    CoreId::new(0),
-                    large(at, &data, None),
-                    &mut Vec::new(),
-                );
+                let put = put(at, &data, None, false);
+                post(network, 0, CoreId::new(0), put, &mut Vec::new());
             }
             return;
         }
@@ -176,7 +153,7 @@ fn what_the_immediate_of_a_lost_rank_tells_of_is_whole() {
         scope.spawn(|| {
             let network = Network::open(&second, &options("tcp")).unwrap();
             network.meet().unwrap();
-            let (to, put) = (CoreId::new(0), large(0, &data, Some(3)));
+            let (to, put) = (CoreId::new(0), put(0, &data, Some(3), false));
             post(&network, 0, to, put, &mut Vec::new());
         });
         scope.spawn(|| {
@@ -194,17 +171,6 @@ fn what_the_immediate_of_a_lost_rank_tells_of_is_whole() {
             assert_eq!(network.leave(), Err(Apart::Lost(1)));
         });
     });
-}
-
-/// A put that nobody confirms.
-fn large(at: usize, data: &[u8], immediate: Option<u32>) -> Work<'_> {
-    let confirmed = false;
-    Work::Put {
-        at,
-        data,
-        immediate,
-        confirmed,
-    }
 }
 
 /// Whether own memory has `data` at `at`.
@@ -239,12 +205,7 @@ fn without_the_hub_all_others_are_lost() {
 
 /// Two ranks.
 fn pair(hub: &Hub, secret: Secret) -> [Job; 2] {
-    [0, 1].map(|rank| Job {
-        rank,
-        ranks: 2,
-        hub: hub.address(),
-        secret,
-    })
+    [0, 1].map(|rank| job(hub, rank, 2, secret))
 }
 
 /// Sets a flag at its end, in a panic too: others wait for it.
