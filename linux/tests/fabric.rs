@@ -21,7 +21,6 @@ use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 use flagpost_linux::{Setup, fabric};
 
 mod limit;
-mod lost;
 mod shared;
 #[path = "../../tests/host/survivor.rs"]
 mod survivor;
@@ -50,7 +49,7 @@ fn rank() {
         "gets" => gets(world),
         "all" => starts::all(world),
         "large" => large::large(world),
-        "lost" => lost::two_die(world),
+        "lost" => shared::two_die(world),
         "forks" => forks(world),
         _ => losses::rank(world, &part),
     });

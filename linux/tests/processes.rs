@@ -8,10 +8,11 @@
 //! most, and what is started stays for [`LONG`] seconds unless it is ended.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use flagpost::{Error, Link, World};
@@ -20,10 +21,6 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
 mod limit;
-#[path = "limit/lines.rs"]
-mod lines;
-
-use lines::{LIMIT, lines_of};
 
 const PART: &str = "FLAGPOST_TEST_SLEEPS";
 
@@ -114,6 +111,24 @@ fn are_gone(processes: &[String]) {
     }
 }
 
+/// The first `count` of what `find` finds in lines of `launcher`, which come before long.
+fn lines_of(
+    launcher: &mut Child,
+    find: impl FnMut(String) -> Option<String>,
+    count: usize,
+) -> Vec<String> {
+    let (sender, lines) = channel();
+    let out = BufReader::new(launcher.stdout.take().expect("a pipe"));
+    std::thread::spawn(move || {
+        for line in out.lines().map_while(Result::ok) {
+            // All is read, whether or not it is asked for.
+            let _ = sender.send(line);
+        }
+    });
+    let lines = std::iter::from_fn(|| lines.recv_timeout(patience(GUARD)).ok());
+    lines.filter_map(find).take(count).collect()
+}
+
 /// Waits until `launcher` has ended.
 fn status_of(launcher: &mut Child) -> ExitStatus {
     let mut status = None;
@@ -128,11 +143,9 @@ fn status_of(launcher: &mut Child) -> ExitStatus {
 }
 
 /// Starts it, and waits for `count` lines of the kind that [`number`] reads.
-fn start(mut command: Command, count: usize) -> (Child, Vec<String>) {
+fn start(command: &mut Command, count: usize) -> (Child, Vec<String>) {
     let mut launcher = command.stdout(Stdio::piped()).spawn().expect("it runs");
-    let lines = lines_of(launcher.stdout.take().expect("a pipe"));
-    let lines = std::iter::from_fn(|| lines.recv_timeout(patience(LIMIT)).ok());
-    let processes: Vec<String> = lines.filter_map(|line| number(&line)).take(count).collect();
+    let processes = lines_of(&mut launcher, |line| number(&line), count);
     if processes.len() < count {
         let _ = launcher.kill();
     }
@@ -144,34 +157,9 @@ fn start(mut command: Command, count: usize) -> (Child, Vec<String>) {
 const FAMILY: &str =
     "sleep 600 & echo process $!; timeout 600 sleep 600 & echo process $!; wait; true";
 
-/// A file that tells shells to go on once it is there.
-struct Go(PathBuf);
-
-impl Go {
-    fn new(test: &str) -> Self {
-        let name = format!("flagpost-go-{test}-{}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-
-    /// What a shell does until then.
-    fn awaited(&self) -> String {
-        format!("while [ ! -e '{}' ]; do sleep 0.05; done", self.0.display())
-    }
-
-    fn go(&self) {
-        std::fs::write(&self.0, []).expect("a file");
-    }
-}
-
-impl Drop for Go {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 #[test]
 fn what_ranks_have_started_ends_with_the_launcher() {
-    let (mut launcher, processes) = start(run(2, FAMILY), 4);
+    let (mut launcher, processes) = start(&mut run(2, FAMILY), 4);
     send(&launcher, Signal::KILL);
     status_of(&mut launcher);
     are_gone(&processes);
@@ -186,7 +174,7 @@ fn files_of_ranks_in_shared_memory_end_with_the_job_and_no_others() {
     for killed in [false, true] {
         let mut command = run_with(0, 2, script);
         command.env("FLAGPOST_LINK", "fabric").stdin(Stdio::piped());
-        let (mut launcher, names) = start(command, 2);
+        let (mut launcher, names) = start(&mut command, 2);
         let [ends, other] = &names[..] else {
             panic!("{names:?}")
         };
@@ -270,11 +258,10 @@ fn terminal() -> (File, File) {
 
 #[test]
 fn what_ranks_have_started_ends_with_another_rank() {
-    let go = Go::new("another");
-    let dies = format!("{}; exit 3", go.awaited());
-    let script = format!("if [ $FLAGPOST_RANK = 1 ]; then {dies}; fi; {FAMILY}");
-    let (mut launcher, processes) = start(run_with(0, 2, &script), 2);
-    go.go();
+    let script = format!("[ $FLAGPOST_RANK = 1 ] || {{ read -r go; exit 3; }}; {FAMILY}");
+    let mut command = run_with(0, 2, &script);
+    let (mut launcher, processes) = start(command.stdin(Stdio::piped()), 2);
+    drop(launcher.stdin.take());
     assert_eq!(status_of(&mut launcher).code(), Some(3));
     are_gone(&processes);
 }
@@ -338,7 +325,8 @@ fn what_a_pipe_does_not_take_is_not_sent_to_other_hosts() {
 
 #[test]
 fn ranks_on_other_hosts_end_with_their_launcher() {
-    let (mut launcher, processes) = start(job_elsewhere("echo process $$; sleep 600 & wait"), 2);
+    let (mut launcher, processes) =
+        start(&mut job_elsewhere("echo process $$; sleep 600 & wait"), 2);
     send(&launcher, Signal::KILL);
     status_of(&mut launcher);
     are_gone(&processes);
@@ -346,7 +334,7 @@ fn ranks_on_other_hosts_end_with_their_launcher() {
 
 #[test]
 fn what_a_rank_has_started_ends_with_it() {
-    let (mut launcher, processes) = start(run(1, "sleep 600 & echo process $!"), 1);
+    let (mut launcher, processes) = start(&mut run(1, "sleep 600 & echo process $!"), 1);
     assert!(status_of(&mut launcher).success());
     are_gone(&processes);
 }
@@ -358,7 +346,7 @@ fn who_has_joined_ends_with_its_parent() {
     let script = format!("setsid {} --exact rank --nocapture; true", own.display());
     let mut command = run(1, &script);
     command.env(PART, "1");
-    let (mut launcher, processes) = start(command, 1);
+    let (mut launcher, processes) = start(&mut command, 1);
     send(&launcher, Signal::KILL);
     status_of(&mut launcher);
     are_gone(&processes);
@@ -379,12 +367,12 @@ fn has(signals: u64, signal: Signal) -> bool {
 fn signals_are_passed_on() {
     for (signal, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT")] {
         let trap = format!("trap 'exit 5' {name}; echo process $$; while :; do sleep 0.05; done");
-        let (mut launcher, _) = start(run(2, &trap), 2);
+        let (mut launcher, _) = start(&mut run(2, &trap), 2);
         send(&launcher, signal);
         let status = status_of(&mut launcher);
         assert_eq!(status.code(), Some(5), "{name}: the ranks were told");
     }
-    let (mut launcher, _) = start(run(2, "echo process $$; sleep 600; true"), 2);
+    let (mut launcher, _) = start(&mut run(2, "echo process $$; sleep 600; true"), 2);
     send(&launcher, Signal::TERM);
     let status = status_of(&mut launcher);
     assert_eq!(status.code(), Some(143), "as without a launcher");
@@ -395,7 +383,7 @@ const DEAF: &str = "trap '' TERM; echo process $$; while :; do sleep 0.05; done"
 #[test]
 fn who_does_not_care_for_signals_is_killed() {
     const GRACE: u64 = 1;
-    let (mut launcher, processes) = start(run_with(GRACE, 2, DEAF), 2);
+    let (mut launcher, processes) = start(&mut run_with(GRACE, 2, DEAF), 2);
     let told = Instant::now();
     send(&launcher, Signal::TERM);
     assert_eq!(status_of(&mut launcher).code(), Some(137));
@@ -406,7 +394,7 @@ fn who_does_not_care_for_signals_is_killed() {
 /// However long their own time is.
 #[test]
 fn who_does_not_care_is_killed_when_told_again() {
-    let (mut launcher, processes) = start(run(2, DEAF), 2);
+    let (mut launcher, processes) = start(&mut run(2, DEAF), 2);
     // Two that come before either was seen are one.
     let mut status = None;
     let ended = comes(|| {
@@ -423,9 +411,9 @@ fn who_does_not_care_is_killed_when_told_again() {
 /// `nohup` and a shell's background jobs ignore signals: so do the launcher and its ranks then.
 #[test]
 fn signals_that_are_ignored_stay_so() {
-    let go = Go::new("ignored");
-    let script = format!("echo process $$; {}; exit 4", go.awaited());
-    let (mut launcher, ranks) = start(run_under("--ignore-signal=HUP,INT", 1, &script), 1);
+    let script = "echo process $$; read -r go; exit 4";
+    let mut command = run_under("--ignore-signal=HUP,INT", 1, script);
+    let (mut launcher, ranks) = start(command.stdin(Stdio::piped()), 1);
     for process in [launcher.id().to_string(), ranks[0].clone()] {
         let status = std::fs::read_to_string(format!("/proc/{process}/status"));
         let status = status.expect("it is there");
@@ -435,7 +423,7 @@ fn signals_that_are_ignored_stay_so() {
     }
     send(&launcher, Signal::HUP);
     send(&launcher, Signal::INT);
-    go.go();
+    drop(launcher.stdin.take());
     assert_eq!(status_of(&mut launcher).code(), Some(4));
 }
 
@@ -461,9 +449,7 @@ fn signals_that_are_blocked_come_through() {
     let script = "grep SigBlk: /proc/self/status; echo process $$; sleep 600; true";
     let mut command = run_under("--block-signal", 2, script);
     let mut launcher = command.stdout(Stdio::piped()).spawn().expect("it runs");
-    let lines = lines_of(launcher.stdout.take().expect("a pipe"));
-    let lines = std::iter::from_fn(|| lines.recv_timeout(patience(LIMIT)).ok()).take(4);
-    let lines: Vec<String> = lines.collect();
+    let lines = lines_of(&mut launcher, Some, 4);
     send(&launcher, Signal::TERM);
     assert_eq!(status_of(&mut launcher).code(), Some(143), "{lines:?}");
     let blocked = lines.iter().filter(|line| line.starts_with("SigBlk:"));
@@ -537,7 +523,7 @@ fn every_start_sweeps() {
     alone
         .args(["--exact", "rank", "--nocapture"])
         .env(PART, "1");
-    let (mut alone, _) = start(alone, 1);
+    let (mut alone, _) = start(&mut alone, 1);
     assert!(is_swept(&path), "a job of one has left it there");
     alone.kill().expect("it is mine");
     alone.wait().expect("it ends");

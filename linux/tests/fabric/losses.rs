@@ -3,7 +3,7 @@
 use flagpost::{Error, Link, Rank, World};
 
 use super::waits::{calls, told};
-use super::{command_of, job_with, left_in_shared_memory, limit, lines, lost, survivor};
+use super::{command_of, job_with, left_in_shared_memory, limit, lines, shared, survivor};
 
 /// The rank that dies.
 const GONE: Rank = Rank::new(1);
@@ -13,7 +13,7 @@ const GONE: Rank = Rank::new(1);
 pub(super) fn rank<L: Link>(world: &World<'_, L>, part: &str) -> Result<(), Error> {
     let me = world.rank();
     if part == "polls" {
-        survivor::polls(world, || lost::die(), || (), u32::MAX)?;
+        survivor::polls(world, || shared::die(), || (), u32::MAX)?;
         println!("rank {me} was told");
         return Ok(());
     }
@@ -32,7 +32,7 @@ pub(super) fn rank<L: Link>(world: &World<'_, L>, part: &str) -> Result<(), Erro
             assert_eq!(told, Err(error), "{}", call.0);
             println!("rank {me} was told");
         }
-        None if dies && me == GONE => lost::die(),
+        None if dies && me == GONE => shared::die(),
         None => {}
     }
     Ok(())
@@ -78,6 +78,6 @@ pub(super) fn one_dies(arguments: &[&str]) {
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn all_lost_ranks_are_named() {
     let arguments = ["--link", "fabric", "--provider", "tcp"];
-    let output = limit::output(&mut command_of(lost::RANKS, &arguments, "lost"));
-    lost::are_named(&String::from_utf8_lossy(&output.stdout));
+    let output = limit::output(&mut command_of(shared::LOSERS, &arguments, "lost"));
+    shared::are_named(&String::from_utf8_lossy(&output.stdout));
 }

@@ -7,7 +7,7 @@ use std::process::{ExitCode, exit};
 use flagpost::{Error, Rank};
 use flagpost_linux::{HostLink, run};
 
-use super::lost::die;
+use super::shared::die;
 use super::waits::{calls, told};
 use super::{Launcher, job};
 

@@ -9,8 +9,6 @@ mod deaths;
 mod forks;
 #[path = "../limit/mod.rs"]
 mod limit;
-#[path = "../lost/mod.rs"]
-mod lost;
 mod meeting;
 mod memory;
 mod processors;
@@ -47,11 +45,11 @@ fn rank() {
         "one" => flagpost_linux::run(shared::one_fails),
         "deaths" => deaths::rank(rest),
         "forks" => forks::rank(rest),
-        "lost" => flagpost_linux::run(lost::two_die),
+        "lost" => flagpost_linux::run(shared::two_die),
         "meeting" => meeting::rank(),
         "memory" => memory::rank(),
         "polls" => flagpost_linux::run(|world| {
-            survivor::polls(world, || lost::die(), || (), u32::MAX)?;
+            survivor::polls(world, || shared::die(), || (), u32::MAX)?;
             println!("rank {} has polled", world.rank());
             Ok::<(), Error>(())
         }),
@@ -155,8 +153,8 @@ fn ranks_say_what_they_wait_for() {
 fn all_lost_ranks_are_named() {
     // Where no launcher looks, the last rank itself has to.
     for launcher in [Launcher::Ours, Launcher::Other] {
-        let ended = job(launcher, lost::RANKS, "lost");
-        lost::are_named(&ended.out);
+        let ended = job(launcher, shared::LOSERS, "lost");
+        shared::are_named(&ended.out);
         let lines = if launcher == Launcher::Ours { 2 } else { 0 };
         assert_eq!(ended.err.lines().count(), lines, "{ended:?}");
     }

@@ -1,13 +1,14 @@
-//! A hang is a verdict: what a test starts ends within [`LIMIT`]. Else it is killed with all that
-//! it has started, and the test fails.
+//! A hang is a verdict: what a test starts ends within [`LIMIT`]. Else its group is killed, and with
+//! the launcher its ranks; and the test fails.
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::process::{ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use flagpost_common::patience;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Longer than anything takes on a machine at rest: see [`patience`].
 const LIMIT: Duration = Duration::from_secs(30);
@@ -22,6 +23,8 @@ pub(crate) fn output(command: &mut Command) -> Output {
 /// Starts `command`, whose output is kept.
 pub(crate) fn start(command: &mut Command) -> Started {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // With a number for all that it starts; ranks end with their launcher.
+    command.process_group(0);
     let mut child = command.spawn().expect("it runs");
     let (words, pid, stdin) = (format!("{command:?}"), child.id(), child.stdin.take());
     let (sender, ended) = channel();
@@ -35,7 +38,7 @@ pub(crate) fn start(command: &mut Command) -> Started {
     }
 }
 
-/// A process and what it starts: all of it ends with this value.
+/// A process and its group: all of it ends with this value.
 pub(crate) struct Started {
     words: String,
     pub(crate) pid: u32,
@@ -59,9 +62,15 @@ impl Started {
             }
             return output;
         }
-        kill_family(self.pid);
+        self.kill();
         let said = self.ended.recv_timeout(AFTER);
         panic!("no end in sight after {limit:?}: {}: {said:?}", self.words);
+    }
+
+    fn kill(&self) {
+        let group = Pid::from_raw(self.pid.cast_signed()).expect("a number of a process");
+        // All of it may have ended.
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
@@ -72,37 +81,7 @@ impl Drop for Started {
             .try_recv()
             .is_err_and(|why| why == TryRecvError::Empty)
         {
-            kill_family(self.pid);
+            self.kill();
         }
-    }
-}
-
-/// Kills process `first`, its children, theirs, and so on.
-fn kill_family(first: u32) {
-    let stats = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes: Vec<(u32, u32)> = stats
-        .filter_map(|entry| {
-            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-            // State and parent follow the name of the program.
-            let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
-            Some((
-                entry.file_name().to_str()?.parse().ok()?,
-                parent.parse().ok()?,
-            ))
-        })
-        .collect();
-    let mut family = vec![first];
-    let mut index = 0;
-    while let Some(parent) = family.get(index).copied() {
-        let children = processes.iter().filter(|(_, of)| *of == parent);
-        family.extend(children.map(|(pid, _)| pid));
-        index += 1;
-    }
-    for pid in family
-        .into_iter()
-        .filter_map(|pid| Pid::from_raw(pid.cast_signed()))
-    {
-        // It may have ended with another one.
-        let _ = kill_process(pid, Signal::KILL);
     }
 }
