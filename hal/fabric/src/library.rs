@@ -18,7 +18,14 @@ pub(crate) const INSTALL: &str =
 /// The library's functions that are not in tables.
 #[derive(Debug)]
 pub(crate) struct Library {
-    getinfo: GetInfo,
+    getinfo: unsafe extern "C" fn(
+        u32,
+        *const c_char,
+        *const c_char,
+        u64,
+        *const fi_info,
+        *mut *mut fi_info,
+    ) -> c_int,
     freeinfo: unsafe extern "C" fn(*mut fi_info),
     dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
     pub(crate) fabric:
@@ -26,15 +33,6 @@ pub(crate) struct Library {
     strerror: unsafe extern "C" fn(c_int) -> *const c_char,
     version: unsafe extern "C" fn() -> u32,
 }
-
-type GetInfo = unsafe extern "C" fn(
-    u32,
-    *const c_char,
-    *const c_char,
-    u64,
-    *const fi_info,
-    *mut *mut fi_info,
-) -> c_int;
 
 /// Where the C library knows no versions of symbols, libfabric's cannot be told apart.
 #[cfg(not(target_env = "gnu"))]
@@ -55,6 +53,21 @@ fn symbol(
     let found = unsafe { libc::dlvsym(library.as_ptr(), name.as_ptr(), version.as_ptr()) };
     let lacks = || format!("libfabric lacks {name:?} {version:?}: {INSTALL}");
     NonNull::new(found).ok_or_else(lacks)
+}
+
+/// A function of a library that was opened.
+///
+/// # Safety
+/// `F` is a pointer to a function, of the type that the symbol has. The library is never closed.
+unsafe fn function<F: Copy>(
+    library: NonNull<c_void>,
+    name: &CStr,
+    version: &CStr,
+) -> Result<F, String> {
+    const { assert!(size_of::<F>() == size_of::<NonNull<c_void>>()) }
+    let found = symbol(library, name, version)?;
+    // SAFETY: as the caller promises; both are pointers.
+    Ok(unsafe { std::mem::transmute_copy(&found) })
 }
 
 impl Library {
@@ -81,48 +94,18 @@ impl Library {
             let why = unsafe { text(libc::dlerror()) };
             format!("no libfabric.so.1: {INSTALL}: {why}")
         })?;
-        let find = |name, version| symbol(library, name, version);
-        let (getinfo, freeinfo) = (
-            find(c"fi_getinfo", c"FABRIC_1.3")?,
-            find(c"fi_freeinfo", c"FABRIC_1.3")?,
-        );
-        let (dupinfo, fabric) = (
-            find(c"fi_dupinfo", c"FABRIC_1.3")?,
-            find(c"fi_fabric", c"FABRIC_1.1")?,
-        );
-        let (strerror, version) = (
-            find(c"fi_strerror", c"FABRIC_1.0")?,
-            find(c"fi_version", c"FABRIC_1.0")?,
-        );
-        // SAFETY: symbols of these names and versions are functions of these types (`fabric.h`,
-        // and the map of versions beside it). The library is never closed, so they stay.
-        Ok(unsafe {
-            Self {
-                getinfo: std::mem::transmute::<NonNull<c_void>, GetInfo>(getinfo),
-                freeinfo: std::mem::transmute::<NonNull<c_void>, unsafe extern "C" fn(*mut fi_info)>(
-                    freeinfo,
-                ),
-                dupinfo: std::mem::transmute::<
-                    NonNull<c_void>,
-                    unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
-                >(dupinfo),
-                fabric: std::mem::transmute::<
-                    NonNull<c_void>,
-                    unsafe extern "C" fn(
-                        *mut fi_fabric_attr,
-                        *mut *mut fid_fabric,
-                        *mut c_void,
-                    ) -> c_int,
-                >(fabric),
-                strerror: std::mem::transmute::<
-                    NonNull<c_void>,
-                    unsafe extern "C" fn(c_int) -> *const c_char,
-                >(strerror),
-                version: std::mem::transmute::<NonNull<c_void>, unsafe extern "C" fn() -> u32>(
-                    version,
-                ),
-            }
-        })
+        // SAFETY: symbols of these names and versions are functions of the fields' types
+        // (`fabric.h`, and the map of versions beside it). The library is never closed.
+        unsafe {
+            Ok(Self {
+                getinfo: function(library, c"fi_getinfo", c"FABRIC_1.3")?,
+                freeinfo: function(library, c"fi_freeinfo", c"FABRIC_1.3")?,
+                dupinfo: function(library, c"fi_dupinfo", c"FABRIC_1.3")?,
+                fabric: function(library, c"fi_fabric", c"FABRIC_1.1")?,
+                strerror: function(library, c"fi_strerror", c"FABRIC_1.0")?,
+                version: function(library, c"fi_version", c"FABRIC_1.0")?,
+            })
+        }
     }
 
     /// Major and minor version.

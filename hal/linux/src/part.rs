@@ -109,3 +109,41 @@ pub(crate) fn on_ranks<M: Mode, T: Send>(
     });
     results.into_iter().map(|Ok(value)| value).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Coherent, Emulated, SoftwareCoherent};
+    use flagpost_hal::{Coherence, CoreId, Region, UncachedMemory};
+
+    fn copies_arrive<M: Mode>()
+    where
+        Linux<M>: UncachedMemory + Coherence,
+    {
+        on_ranks(1, |machine: Linux<M>| {
+            let at = Region::memory(CoreId::new(0)).at(0);
+            for len in (0..70).chain([255, 256, 257, 1000]) {
+                for start in 0..17 {
+                    machine.store_bytes(at, &[0xEE; 2048]);
+                    let data: Vec<u8> = (1..=len).map(|value| value as u8).collect();
+                    machine.store_bytes(at.plus(start), &data);
+                    machine.drain();
+                    let (mut seen, mut back) = (vec![0; 2048], vec![0; len]);
+                    machine.load_bytes(at, &mut seen);
+                    let mut expected = vec![0xEE; 2048];
+                    expected[start..start + len].copy_from_slice(&data);
+                    assert_eq!(seen, expected, "{len} bytes at {start}");
+                    machine.load_bytes(at.plus(start), &mut back);
+                    assert_eq!(back, data, "{len} bytes from {start}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn copies_of_all_lengths_and_alignments_arrive_and_touch_nothing_else() {
+        copies_arrive::<Coherent>();
+        copies_arrive::<SoftwareCoherent>();
+        copies_arrive::<Emulated>();
+    }
+}

@@ -294,23 +294,4 @@ mod tests {
         });
         assert_eq!(lines, 512 / line);
     }
-
-    #[test]
-    fn streams_of_all_lengths_and_alignments_arrive_and_touch_nothing_else() {
-        instructions(|machine, at| {
-            for len in (0..70).chain([255, 257]) {
-                for start in 0..17 {
-                    machine.store_bytes(at, &[0xEE; 512]);
-                    let data: Vec<u8> = (1..=len).map(|value| value as u8).collect();
-                    machine.store_bytes(at.plus(start), &data);
-                    machine.drain();
-                    let mut expected = vec![0xEE; 512];
-                    expected[start..start + len].copy_from_slice(&data);
-                    let mut seen = vec![0; 512];
-                    machine.load_bytes(at, &mut seen);
-                    assert_eq!(seen, expected, "{len} bytes at {start}");
-                }
-            }
-        });
-    }
 }

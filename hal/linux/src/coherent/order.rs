@@ -204,17 +204,18 @@ macro_rules! shared {
                 self.store(value, Relaxed);
             }
         }
-    )*};
+    )*
+
+        impl Claimed for AtomicU64 {
+            #[inline(always)]
+            fn exchange(&self, from: u64, to: u64) -> bool {
+                self.compare_exchange(from, to, AcqRel, Relaxed).is_ok()
+            }
+        }
+    };
 }
 
 shared!(AtomicU8: u8, AtomicU32: u32, AtomicU64: u64);
-
-impl Claimed for AtomicU64 {
-    #[inline(always)]
-    fn exchange(&self, from: u64, to: u64) -> bool {
-        self.compare_exchange(from, to, AcqRel, Relaxed).is_ok()
-    }
-}
 
 impl Register for AtomicU32 {
     #[inline(always)]

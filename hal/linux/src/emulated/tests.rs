@@ -3,6 +3,10 @@ use flagpost_hal::Topology;
 use super::*;
 use crate::part::on_ranks;
 
+fn lines(at: Address, len: usize) -> [Lines; 1] {
+    [Lines::covering::<Linux<Emulated>>(at, len)]
+}
+
 /// Rank 0 does something to its first bytes; what rank 1 then finds there, past the caches.
 fn found(act: impl Fn(&Linux<Emulated>, Address) + Sync) -> u32 {
     let found = on_ranks(2, |machine: Linux<Emulated>| {
@@ -51,7 +55,7 @@ fn what_is_not_written_back_does_not_arrive() {
     assert_eq!(found(write), 0);
     let remedy = |machine: &Linux<Emulated>, at| {
         write(machine, at);
-        machine.write_back(&[Lines::covering::<Linux<Emulated>>(at, 4)]);
+        machine.write_back(&lines(at, 4));
     };
     assert_eq!(found(remedy), 7);
 }
@@ -74,23 +78,19 @@ fn what_is_not_drained_does_not_arrive() {
 
 #[test]
 fn what_is_not_invalidated_is_old() {
-    let old = found(|machine, at| {
-        let mut bytes = [0; 4];
-        machine.read(at, &mut bytes);
-        machine.store_u32(at, 7);
-        machine.read(at, &mut bytes);
-        machine.store_u32(at, u32::from_le_bytes(bytes));
-    });
-    assert_eq!(old, 0);
-    let new = found(|machine, at| {
-        let mut bytes = [0; 4];
-        machine.read(at, &mut bytes);
-        machine.store_u32(at, 7);
-        machine.invalidate(&[Lines::covering::<Linux<Emulated>>(at, 4)]);
-        machine.read(at, &mut bytes);
-        machine.store_u32(at, u32::from_le_bytes(bytes));
-    });
-    assert_eq!(new, 7);
+    for (invalidates, seen) in [(false, 0), (true, 7)] {
+        let then = found(|machine, at| {
+            let mut bytes = [0; 4];
+            machine.read(at, &mut bytes);
+            machine.store_u32(at, 7);
+            if invalidates {
+                machine.invalidate(&lines(at, 4));
+            }
+            machine.read(at, &mut bytes);
+            machine.store_u32(at, u32::from_le_bytes(bytes));
+        });
+        assert_eq!(then, seen);
+    }
 }
 
 #[test]
@@ -147,10 +147,10 @@ fn a_load_of_what_its_owner_has_not_written_back_is_told() {
     };
     let nothing: Act<'_> = &|_, _| {};
     let drop: Act<'_> = &|machine, at| {
-        machine.invalidate(&[Lines::covering::<Linux<Emulated>>(at, 65)]);
+        machine.invalidate(&lines(at, 65));
     };
     let put: Act<'_> = &|machine, at| {
-        machine.write_back(&[Lines::covering::<Linux<Emulated>>(at, 65)]);
+        machine.write_back(&lines(at, 65));
     };
     let evict: Act<'_> = &|machine, at| machine.read(at.plus(LINES * LINE), &mut [0; 128]);
     let beside: Act<'_> = &|machine, at| assert_eq!(machine.load_u32(at.plus(56)), 0);
@@ -192,7 +192,7 @@ fn a_read_before_the_wait_is_told() {
         let mut bytes = [0; 4];
         machine.read(at.plus(4), &mut bytes);
         machine.expected(at.plus(4), 4, Expected::Reads(&bytes));
-        machine.invalidate(&[Lines::covering::<Linux<Emulated>>(at, 4)]);
+        machine.invalidate(&lines(at, 4));
     };
     let ends: Act<'_> = &|machine, at| {
         let now = |distance, into: &mut [u8]| machine.read(at.plus(distance), into);
@@ -223,12 +223,11 @@ fn a_read_before_the_wait_is_told() {
 
 #[test]
 fn the_second_writer_of_a_line_is_told() {
-    let lines = |at| [Lines::covering::<Linux<Emulated>>(at, 4)];
     let here = Location::caller();
     let why = second_writer(|machine, at| {
         machine.mode().called.set(Some(here));
         machine.write(at, &[1, 0, 0, 0]);
-        machine.write_back(&lines(at));
+        machine.write_back(&lines(at, 4));
     });
     let why = why.expect("7 would be lost");
     assert!(why.contains("memory[0]+0x40"), "{why}");
@@ -245,13 +244,12 @@ fn the_second_writer_of_a_line_is_told() {
 
 #[test]
 fn an_owner_that_drops_its_old_copy_first_is_no_second_writer() {
-    let lines = |at| [Lines::covering::<Linux<Emulated>>(at, 4)];
     let why = second_writer(|machine, at| {
-        machine.invalidate(&lines(at));
+        machine.invalidate(&lines(at, 4));
         machine.write(at, &[1, 0, 0, 0]);
-        machine.write_back(&lines(at));
+        machine.write_back(&lines(at, 4));
         machine.write(at, &[2, 0, 0, 0]);
-        machine.write_back(&lines(at));
+        machine.write_back(&lines(at, 4));
         assert_eq!(machine.load_u32(at.plus(4)), 7);
     });
     assert_eq!(why, None);

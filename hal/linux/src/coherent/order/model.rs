@@ -58,12 +58,6 @@ impl<T: Copy + PartialEq> Shared for Plain<T> {
     }
 }
 
-impl Claimed for AtomicU64 {
-    fn exchange(&self, from: u64, to: u64) -> bool {
-        self.compare_exchange(from, to, AcqRel, Relaxed).is_ok()
-    }
-}
-
 impl<T: Copy + PartialEq> Claimed for Plain<T> {
     fn exchange(&self, from: T, _: T) -> bool {
         self.get() == from
@@ -91,6 +85,26 @@ impl<L> Entry<L> {
     fn at(&self) -> Record<'_, AtomicU32, L> {
         (self.words.each_ref(), self.body.each_ref())
     }
+}
+
+/// The owner takes `entry`, whose words are 1 and 2 and whose body is 3 and 4: 4 goes to `place`.
+fn take<L: Claimed<Number = u64>>(
+    owner: Without,
+    entry: &Entry<L>,
+    (place, last): (&L, &AtomicU32),
+) -> Option<bool> {
+    let claimed = |head| head;
+    take_record(&owner, entry.at(), 1, claimed, |second, body| {
+        assert_eq!((second, body), (2, [3, 4]));
+        Some(((place, body[1]), (last, 1)))
+    })
+}
+
+/// An entry that is there, a place, and the word that says that the entry was taken.
+fn stored<L: Claimed<Number = u64>>(zero: impl Fn() -> L) -> (Entry<L>, L, AtomicU32) {
+    let entry = Entry::new(&zero);
+    store_record(&Without::Nothing, entry.at(), [1, 2], [3, 4]);
+    (entry, zero(), AtomicU32::new(0))
 }
 
 /// Two ranks, in all orders.
@@ -146,16 +160,7 @@ fn record(producer: Without, owner: Without) {
             store_record(&producer, entry.at(), [1, 2], [3, 4]);
         },
         move |(entry, place, last)| {
-            take_record(
-                &owner,
-                entry.at(),
-                1,
-                |head| head,
-                |second, body| {
-                    assert_eq!((second, body), (2, [3, 4]));
-                    Some(((place, body[1]), (last, 1)))
-                },
-            );
+            take(owner, entry, (place, last));
         },
         |_, (), ()| {},
     );
@@ -169,25 +174,14 @@ needs!(record:
 /// Give-back: who finds that its record was taken finds what was stored for it.
 fn given_back(producer: Without, owner: Without) {
     two(
-        || {
-            let entry = Entry::new(|| AtomicU64::new(0));
-            store_record(&Without::Nothing, entry.at(), [1, 2], [3, 4]);
-            (entry, AtomicU64::new(0), AtomicU32::new(0))
-        },
+        || stored(|| AtomicU64::new(0)),
         move |(_, place, last)| {
             if has_come(&producer, last, 1) {
                 assert_eq!(place.get(), 4);
             }
         },
         move |(entry, place, last)| {
-            let taken = take_record(
-                &owner,
-                entry.at(),
-                1,
-                |head| head,
-                |_, [_, value]| Some(((place, value), (last, 1))),
-            );
-            assert_eq!(taken, Some(true));
+            assert_eq!(take(owner, entry, (place, last)), Some(true));
         },
         |_, (), ()| {},
     );
@@ -202,28 +196,14 @@ needs!(given_back:
 /// payload.
 fn overwritten(producer: Without, owner: Without) {
     two(
-        || {
-            let entry = Entry::new(|| plain(0));
-            store_record(&Without::Nothing, entry.at(), [1, 2], [3, 4]);
-            (entry, plain(0), AtomicU32::new(0))
-        },
+        || stored(|| plain(0)),
         move |(entry, _, last)| {
             if has_come(&producer, last, 1) {
                 store_record(&producer, entry.at(), [5, 6], [7, 8]);
             }
         },
         move |(entry, place, last)| {
-            let taken = take_record(
-                &owner,
-                entry.at(),
-                1,
-                |head| head,
-                |second, body| {
-                    assert_eq!((second, body), (2, [3, 4]));
-                    Some(((place, body[1]), (last, 1)))
-                },
-            );
-            assert_eq!(taken, Some(true));
+            assert_eq!(take(owner, entry, (place, last)), Some(true));
         },
         |_, (), ()| {},
     );
