@@ -128,26 +128,4 @@ mod tests {
         assert!("none".parse() == Ok(Bind::None) && "auto".parse() == Ok(Bind::Auto));
         assert!("cores".parse::<Bind>().is_err());
     }
-
-    #[test]
-    fn ranks_are_spread_over_what_is_allowed() {
-        let allowed = allowed();
-        let all = u16::try_from(allowed.len()).expect("no more than ranks");
-        assert_eq!(Bind::Auto.places(all), Ok(Some(allowed.clone())));
-        for other in [all - 1, all + 1, 1024] {
-            assert_eq!(Bind::Auto.places(other), Ok(None), "{other} of {all}");
-        }
-        let list = Bind::List(vec![allowed[0]]);
-        assert_eq!(list.places(2), Ok(Some(vec![allowed[0]; 2])));
-        let error = Bind::List(vec![CpuSet::MAX_CPU - 1]).places(1);
-        assert!(error.is_err_and(|line| line.contains("cannot be used here")));
-    }
-
-    #[test]
-    fn a_thread_is_bound_for_a_while() {
-        let all = allowed();
-        let inside = on(Some(all[0]), allowed);
-        assert_eq!(inside, [all[0]]);
-        assert_eq!(allowed(), all);
-    }
 }

@@ -136,20 +136,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read() {
-        assert_eq!(Choice::of_word(None), Ok(Choice::Auto));
-        for word in Choice::WORDS {
-            let choice = Choice::of_word(Some(OsStr::new(word))).expect("it is one");
-            assert_eq!(choice.to_string(), word);
-        }
-        for bad in ["", "Shm", "tcp", "fabric "] {
-            let line = Choice::of_word(Some(OsStr::new(bad))).expect_err("it is none");
-            let expected = format!("FLAGPOST_LINK: {bad:?} is no link: write shm, fabric or auto");
-            assert_eq!(line, expected);
-        }
-    }
-
-    #[test]
     fn sizes_are_read() {
         assert_eq!(size("65536"), Ok(65_536));
         assert_eq!(size("64K"), Ok(65_536));
@@ -165,12 +151,5 @@ mod tests {
         for bad in ["", "-1", "1.5", "1000001"] {
             assert!(pause(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn auto_is_memory_on_one_host() {
-        let networks = [Choice::Shm, Choice::Fabric, Choice::Auto]
-            .map(|choice| [true, false].map(|one_host| choice.is_network(one_host)));
-        assert_eq!(networks, [[false, false], [true, true], [false, true]]);
     }
 }

@@ -65,17 +65,3 @@ pub(crate) fn is_possible(needed: u64) -> Result<(), String> {
         _ => Ok(()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_peer_takes_some() {
-        assert_eq!(of_rank("tcp", 1), 40);
-        assert_eq!(of_rank("tcp", 12), 40 + 33);
-        assert_eq!(of_rank("shm", 1024), 40);
-        assert_eq!(of_launcher(10, 2), 84);
-        assert_eq!(of_hub(10), 12);
-    }
-}

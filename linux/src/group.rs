@@ -30,6 +30,8 @@ use rustix::process::{
 
 use flagpost_hal_linux::segment::refused;
 
+use crate::job::stat;
+
 /// A rank's process, and all of its group. Ended when it is dropped.
 pub(crate) struct Group {
     child: Child,
@@ -99,24 +101,20 @@ pub(crate) fn kill_sessions(sessions: &[Pid]) {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     for process in processes {
         let name = process.file_name();
-        let number = name.to_str().and_then(|name| name.parse().ok());
-        let Some(pid) = number.and_then(Pid::from_raw) else {
+        let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-        let session = session_of(&stat).and_then(Pid::from_raw);
-        if session.is_some_and(|session| sessions.contains(&session)) {
+        if session_of(number).is_some_and(|session| sessions.contains(&session))
+            && let Some(pid) = Pid::from_raw(number.cast_signed())
+        {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// The session in the `stat` of a process.
-fn session_of(stat: &str) -> Option<i32> {
-    // The name of the program, in parentheses, may hold anything; then state, parent, group,
-    // session.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(3)?.parse().ok()
+/// The session of a process, if it has one here.
+fn session_of(process: u32) -> Option<Pid> {
+    Pid::from_raw(stat(process).get(3)?.parse().ok()?)
 }
 
 /// A process that outlives the launcher and kills the ranks' sessions then. It reads from a socket,
@@ -234,19 +232,15 @@ mod tests {
 
     #[test]
     fn sessions_are_read() {
-        assert_eq!(session_of("7 (a) b) S 1 2 3 4 5"), Some(3));
-        assert_eq!(session_of("7 (a"), None);
         // A session that began outside of this process's namespace has no number in it: make one.
         let mut command = Command::new("sleep");
         command.arg("600");
         // SAFETY: `setsid` only asks the system, and may be called between fork and exec.
         unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
         let mut child = command.spawn().expect("it runs");
-        let id = i32::try_from(child.id()).expect("it is one");
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).expect("it is there");
-        let _ = child.kill();
-        let _ = child.wait();
-        assert_eq!(session_of(&stat), Some(id));
+        let (id, session) = (Pid::from_child(&child), session_of(child.id()));
+        let _ = child.kill().and_then(|()| child.wait());
+        assert_eq!(session, Some(id));
     }
 
     #[test]

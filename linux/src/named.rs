@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
+use flagpost_fabric::Apart;
 use flagpost_hal_linux::segment::{self, Segment};
 use flagpost_hal_linux::{Shape, State};
 
@@ -40,14 +41,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn prefix() -> String {
     format!("flagpost-{}-", rustix::process::geteuid().as_raw())
-}
-
-/// What is told to a rank that comes again.
-pub(crate) fn been_here(rank: u16) -> String {
-    format!(
-        "rank {rank} has been in this job before: a job runs one program, and that calls run once; \
-         what a rank starts is a job of its own by flagpost-run"
-    )
 }
 
 /// Removes what jobs have left behind that were killed. It is for those after them: nobody fails if
@@ -84,7 +77,7 @@ fn join_in(directory: &Path, name: &str, shape: Shape, rank: u16) -> io::Result<
     match segment.arrive(rank) {
         Some(arrived) if arrived == u32::from(shape.ranks()) => std::fs::remove_file(&path)?,
         Some(_) => {}
-        None => return Err(io::Error::other(been_here(rank))),
+        None => return Err(io::Error::other(Apart::Again(rank))),
     }
     // The lock is the open file's: it is to last as long as this process.
     std::mem::forget(file);
@@ -223,6 +216,9 @@ mod tests {
         let first = join_in(&directory, "job", shape(), 0).expect("rank 0");
         assert_eq!(segments(&directory), 1);
         assert_eq!(first.state_of(1), State::Expected);
+        let again = join_in(&directory, "job", shape(), 0).expect_err("it has come");
+        let told = "rank 0 has been in this job before";
+        assert!(again.to_string().contains(told), "{again}");
         let second = join_in(&directory, "job", shape(), 1).expect("rank 1");
         assert_eq!(segments(&directory), 0, "unlinked once all are here");
         second.mark_lost(1);
@@ -240,19 +236,6 @@ mod tests {
         sweep(&directory).expect("it can be read");
         assert_eq!(segments(&directory), 1, "one is in use");
         drop(used);
-        std::fs::remove_dir_all(directory).expect("it can go");
-    }
-
-    #[test]
-    fn who_comes_again_is_refused() {
-        let directory = directory("again");
-        let _first = join_in(&directory, "job", shape(), 0).expect("rank 0");
-        let error = join_in(&directory, "job", shape(), 0).expect_err("it has come");
-        let told = error.to_string();
-        assert!(
-            told.contains("rank 0 has been in this job before"),
-            "{told}"
-        );
         std::fs::remove_dir_all(directory).expect("it can go");
     }
 

@@ -27,7 +27,7 @@ mod survivor;
 #[path = "../../tests/host/waits.rs"]
 mod waits;
 
-use shared::{PART, as_rank};
+use shared::{PART, apart, as_rank};
 
 /// What a rank does in a job of a test. Not a test by itself.
 #[test]
@@ -311,22 +311,11 @@ fn beside<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn jobs_of_equal_process_numbers_do_not_meet() {
-    let apart = |words: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["-p", "-f", "--mount-proc"]).args(words);
-        command
-    };
-    if !apart(&["true"])
-        .status()
-        .is_ok_and(|status| status.success())
-    {
-        println!("skipped: no namespace of processes can be made here");
-        return;
-    }
     // Limits a hang.
     let launcher = ["timeout", "60", env!("CARGO_BIN_EXE_flagpost-run")];
     let start = || {
-        let mut command = apart(&launcher);
+        let mut command = apart(&["-p", "-f", "--mount-proc"], "true")?;
+        command.args(launcher);
         command.args(["--link", "fabric", "--provider", "shm", "-n", "3"]);
         as_rank(&mut command, "beside");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -337,9 +326,12 @@ fn jobs_of_equal_process_numbers_do_not_meet() {
             found = { line.split_once("is process ") }.map(|(_, number)| number.to_owned());
             line.clear();
         }
-        (job, out, found.expect("rank 0 has begun"))
+        Some((job, out, found.expect("rank 0 has begun")))
     };
-    let jobs = [start(), start()];
+    let (Some(first), Some(second)) = (start(), start()) else {
+        return;
+    };
+    let jobs = [first, second];
     assert_eq!(jobs[0].2, jobs[1].2, "the same number");
     for (mut job, mut out, _) in jobs {
         drop(job.stdin.take());
@@ -445,22 +437,13 @@ fn large_memory_is_reached_to_its_end() {
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn a_small_dev_shm_is_told() {
     const MOUNT: &str = "mount -t tmpfs -o size=4M tmpfs /dev/shm";
-    let apart = |words: &str| {
-        let mut command = Command::new("unshare");
-        limit::output(command.args(["-rm", "sh", "-c", words]).env(PART, "ring"))
-    };
-    let tried = apart(MOUNT);
-    if !tried.status.success() {
-        println!("skipped: no file system can be mounted here: {tried:?}");
+    let Some(mut command) = apart(&["-rm"], MOUNT) else {
         return;
-    }
-    let launcher = env!("CARGO_BIN_EXE_flagpost-run");
-    let own = std::env::current_exe().unwrap();
-    let output = apart(&format!(
-        "{MOUNT} && exec '{launcher}' --link fabric \
-         --provider shm -n 1 '{}' --exact rank --nocapture",
-        own.display()
-    ));
+    };
+    command.args(["sh", "-c", &format!("{MOUNT} && exec \"$@\""), "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_flagpost-run"));
+    command.args(["--link", "fabric", "--provider", "shm", "-n", "1"]);
+    let output = limit::output(as_rank(&mut command, "ring"));
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("MiB in /dev/shm, 16 for each"), "{text}");

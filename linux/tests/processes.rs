@@ -153,16 +153,21 @@ fn start(command: &mut Command, count: usize) -> (Child, Vec<String>) {
     (launcher, processes)
 }
 
+/// Of a launcher that is killed, `count` processes that say their numbers end, too.
+fn ends_with_launcher(command: &mut Command, count: usize) {
+    let (mut launcher, processes) = start(command, count);
+    send(&launcher, Signal::KILL);
+    status_of(&mut launcher);
+    are_gone(&processes);
+}
+
 /// A shell's children, one of them in a group of its own.
 const FAMILY: &str =
     "sleep 600 & echo process $!; timeout 600 sleep 600 & echo process $!; wait; true";
 
 #[test]
 fn what_ranks_have_started_ends_with_the_launcher() {
-    let (mut launcher, processes) = start(&mut run(2, FAMILY), 4);
-    send(&launcher, Signal::KILL);
-    status_of(&mut launcher);
-    are_gone(&processes);
+    ends_with_launcher(&mut run(2, FAMILY), 4);
 }
 
 /// Files that are named as libfabric's `shm` names its own; and those of strangers whose names
@@ -346,10 +351,7 @@ fn who_has_joined_ends_with_its_parent() {
     let script = format!("setsid {} --exact rank --nocapture; true", own.display());
     let mut command = run(1, &script);
     command.env(PART, "1");
-    let (mut launcher, processes) = start(&mut command, 1);
-    send(&launcher, Signal::KILL);
-    status_of(&mut launcher);
-    are_gone(&processes);
+    ends_with_launcher(&mut command, 1);
 }
 
 /// The signals in a line of the status of a process: bit n - 1 for signal n.

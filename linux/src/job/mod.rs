@@ -26,6 +26,7 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::sync::Arc;
 
+use flagpost_fabric::Apart;
 use flagpost_hal_linux::segment::{self, Segment};
 use flagpost_hal_linux::{Coherent, Linux, Mode, Noticed, Shape};
 
@@ -182,10 +183,13 @@ fn starter_of(
     starter
 }
 
-/// The words of `pid`'s `stat` from its state on. The name of the program before it, in
-/// parentheses, may hold anything.
-fn stat(pid: u32) -> Vec<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+/// The words of `pid`'s `stat` from its state on: parent, group, session. The name of the program
+/// before it, in parentheses, may hold anything.
+pub(crate) fn stat(pid: u32) -> Vec<String> {
+    words_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default())
+}
+
+fn words_of(stat: &str) -> Vec<String> {
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     rest.split_ascii_whitespace().map(str::to_owned).collect()
 }
@@ -216,7 +220,7 @@ impl Job {
             }
         };
         if noticed == Noticed::Elsewhere && memory.arrive(spec.rank).is_none() {
-            return Err(JoinError(named::been_here(spec.rank)));
+            return Err(JoinError(Apart::Again(spec.rank).to_string()));
         }
         Ok(Self {
             segment: Arc::new(memory),
@@ -334,6 +338,12 @@ mod tests {
         assert_eq!(sized.shape.memory(), 2 << 20);
     }
 
+    #[test]
+    fn names_of_programs_are_passed_over() {
+        assert_eq!(words_of("7 (a) b) S 1 2 3"), ["S", "1", "2", "3"]);
+        assert!(words_of("7 (a").is_empty());
+    }
+
     /// Processes by their numbers: each is the child of the next.
     #[test]
     fn the_starter_is_above_all_that_is_between() {
@@ -399,10 +409,12 @@ mod tests {
         PMI => coherent
         HERE => coherent
         HERE FLAGPOST_LINK=auto => coherent
+        HERE FLAGPOST_LINK=shm => coherent
         HERE FLAGPOST_LINK=fabric => fabric
         APART => fabric
         APART FLAGPOST_LINK=auto => fabric
         APART FLAGPOST_LINK=shm => coherent
+        APART FLAGPOST_LINK=fabric => fabric
         APART FLAGPOST_MODE=emulated => fabric
         HERE FLAGPOST_MODE=emulated => emulated
         HERE FLAGPOST_LINK=fabric FLAGPOST_MODE=emulated => fabric
@@ -413,6 +425,8 @@ mod tests {
         HERE FLAGPOST_LINK=fabric FLAGPOST_FD=3 OURS FLAGPOST_MODE=emulated => fabric
         HERE FLAGPOST_LINK=fabric FLAGPOST_HUB=x OURS FLAGPOST_MODE=emulated => fabric
         FLAGPOST_LINK=tcp => FLAGPOST_LINK: \"tcp\" is no link: write shm, fabric or auto
+        FLAGPOST_LINK=Shm => FLAGPOST_LINK: \"Shm\" is no link
+        FLAGPOST_LINK= => FLAGPOST_LINK: \"\" is no link
     ";
 
     /// How ranks meet for a network. Within a rank of `flagpost-run` another launcher was started.

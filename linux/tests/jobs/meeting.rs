@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use flagpost::Budget;
 use flagpost_linux::{Coherent, Setup, run_with};
 
-use super::shared::is_here;
+use super::shared::{apart, is_here};
 use super::{PART, as_rank, ended, limit, other, words};
 
 /// `FLAGPOST_TEST_SECONDS`: how long a rank waits for the others.
@@ -101,31 +101,26 @@ fn ranks_meet_behind_what_is_between() {
 /// Their launchers give them the same name, as in two containers that share `/dev/shm`.
 #[test]
 fn jobs_of_one_name_in_two_namespaces_do_not_meet() {
-    let apart = |script: &str| {
-        let mut command = Command::new("unshare");
-        command.args(["-p", "-f", "--mount-proc", "sh", "-c", script]);
-        command
-    };
-    if !apart("true").status().is_ok_and(|status| status.success()) {
-        println!("skipped: no namespace of processes can be made here");
-        return;
-    }
+    const OPTIONS: [&str; 3] = ["-p", "-f", "--mount-proc"];
     let name = format!("twice-{}", std::process::id());
     let rank = |rank: u16| format!("OMPI_COMM_WORLD_RANK={rank} {}", words());
     let script = format!("{} & read -r go; {} && wait $!", rank(0), rank(1));
     let start = || {
-        let mut command = apart(&script);
+        let mut command = apart(&OPTIONS, "true")?;
+        command.args(["sh", "-c", &script]);
         command
             .env("OMPI_COMM_WORLD_SIZE", "2")
             .env("PMIX_NAMESPACE", &name);
         command.env("FLAGPOST_MEMORY", "64K").env(PART, "meeting");
         command.env(SECONDS, "20");
-        limit::start(command.stdin(Stdio::piped()))
+        Some(limit::start(command.stdin(Stdio::piped())))
     };
-    let jobs = [start(), start()];
+    let (Some(first), Some(second)) = (start(), start()) else {
+        return;
+    };
     // Both have a rank that waits for the other one.
     let both = come(&name, 2);
-    for job in jobs {
+    for job in [first, second] {
         let ended = ended(&[job.output()]);
         assert_eq!(both, 2, "{ended:?}");
         assert_eq!((&ended.codes[..], &*ended.err), (&[0][..], ""), "{ended:?}");

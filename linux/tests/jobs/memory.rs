@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use flagpost::{Error, World};
 use flagpost_linux::{HostLink, run};
 
+use super::shared::apart;
 use super::{Ended, PART, ended, limit, ours, words};
 
 /// Touches all memory that a rank can get.
@@ -24,21 +25,8 @@ pub(super) fn rank() -> ExitCode {
 
 /// How a namespace of mounts is made here, if it can be.
 pub(super) fn namespace() -> Option<Command> {
-    let with = |option: &str| {
-        let mut command = Command::new("unshare");
-        command.arg(option);
-        command
-    };
-    let can = |option: &&str| {
-        let script = "mount -t tmpfs tmpfs /dev/shm";
-        let tried = limit::output(with(option).args(["sh", "-c", script]));
-        tried.status.success()
-    };
-    let found = ["-m", "-rm"].into_iter().find(can);
-    if found.is_none() {
-        println!("skipped: no file system can be mounted here");
-    }
-    found.map(with)
+    const MOUNT: &str = "mount -t tmpfs tmpfs /dev/shm";
+    { ["-m", "-rm"].into_iter() }.find_map(|option| apart(&[option], MOUNT))
 }
 
 /// What `script` does where `/dev/shm` has `size` bytes.

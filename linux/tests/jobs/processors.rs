@@ -49,21 +49,19 @@ fn ranks_that_are_bound_know_of_a_limit_of_their_time() {
         assert_eq!(ended.codes, [0], "{ended:?}");
         [true, false].map(|crowded| ended.out.matches(&format!(": {crowded}")).count())
     };
-    let most = std::thread::available_parallelism()
-        .expect("it has some")
-        .get();
+    let most = most();
     let free = told(Command::new("env"), job.clone());
-    assert_eq!(
-        free,
-        if all.len() > 1 && most > 1 {
-            [0, 2]
-        } else {
-            [2, 0]
-        }
-    );
+    let are_two = all.len() > 1 && most > 1;
+    assert_eq!(free, if are_two { [0, 2] } else { [2, 0] });
     if let Some(namespace) = namespace() {
         assert_eq!(told(namespace, format!("{QUOTA}{job}")), [2, 0]);
     }
+}
+
+/// How many processors there is time for: a control group may give less than that of all.
+fn most() -> usize {
+    let most = std::thread::available_parallelism();
+    most.expect("it has some").get()
 }
 
 /// The processors of this process, which are those of a launcher that it starts.
@@ -101,10 +99,7 @@ fn told(ranks: usize, bind: &[&str]) -> Vec<(String, usize)> {
 #[test]
 fn ranks_run_where_they_are_told_and_know_how_many_processors_they_have() {
     let all = allowed();
-    // A control group may give less time than that of all of them.
-    let most = std::thread::available_parallelism()
-        .expect("it has some")
-        .get();
+    let most = most();
     let list = std::fs::read_to_string("/proc/self/status").expect("it can be read");
     let list = { list.lines() }.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let free = (list.expect("a list").trim().to_owned(), most);

@@ -41,6 +41,22 @@ pub(crate) fn is_here(launcher: &str, name: &str) -> bool {
     is_here
 }
 
+/// What begins a command in namespaces of its own, by the `options` of `unshare`; none where
+/// `words`, for a shell, do not work there.
+pub(crate) fn apart(options: &[&str], words: &str) -> Option<Command> {
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(options);
+        command
+    };
+    let tried = limit::output(unshare().args(["sh", "-c", words]));
+    let can = tried.status.success();
+    if !can {
+        println!("skipped: no namespace can be made here: {options:?}, {words}: {tried:?}");
+    }
+    can.then(unshare)
+}
+
 /// How many ranks a job that stands still has.
 pub(crate) const RANKS: u16 = 4;
 
