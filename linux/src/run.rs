@@ -1,6 +1,6 @@
 //! Programs as their users write them.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -92,27 +92,18 @@ impl Setup {
 }
 
 /// Why a rank's program did not end well.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RunError<E> {
     /// It could not join its job.
+    #[error("{0}")]
     Join(JoinError),
     /// Its world could not start.
+    #[error("cannot start: {0}")]
     Start(flagpost::Error),
     /// The program failed.
+    #[error("{0}")]
     Program(E),
 }
-
-impl<E: Display> Display for RunError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Join(why) => why.fmt(f),
-            Self::Start(why) => write!(f, "cannot start: {why}"),
-            Self::Program(why) => why.fmt(f),
-        }
-    }
-}
-
-impl<E: fmt::Debug + Display> std::error::Error for RunError<E> {}
 
 fn with_world<M: Linked, T, E>(
     machine: Linux<M>,

@@ -72,9 +72,18 @@ fn launch(mut command: Command, grace: u64, ranks: u16, script: &str) -> Command
     command
 }
 
-fn texts(output: &Output) -> (String, String) {
+/// Runs it to its end: its status, its output, and its errors.
+fn ran(command: &mut Command) -> (Option<i32>, String, String) {
+    texts(&limit::output(command))
+}
+
+fn texts(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(&output.stdout), text(&output.stderr))
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
 }
 
 /// Sends a signal to `process`, which is the launcher.
@@ -240,7 +249,7 @@ fn what_is_typed_is_for_what_is_in_the_foreground() {
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", "bash", "-c", &script]);
         let output = limit::start(command.stdin(terminal)).output();
-        let (out, err) = texts(&output);
+        let (_, out, err) = texts(&output);
         assert_eq!(out, told, "{ampersand}: {err}");
     }
 }
@@ -274,9 +283,8 @@ fn what_ranks_have_started_ends_with_another_rank() {
 #[test]
 fn what_does_not_end_is_ended() {
     let script = "[ $FLAGPOST_RANK = 0 ] || exit 3; sleep 600; true";
-    let output = limit::output(&mut run_with(0, 2, script));
-    let (out, err) = texts(&output);
-    assert_eq!(output.status.code(), Some(3), "{out}{err}");
+    let (status, out, err) = ran(&mut run_with(0, 2, script));
+    assert_eq!(status, Some(3), "{out}{err}");
     let told = "rank 0 had to be ended, by flagpost-run";
     assert!(err.contains(told), "{err}");
 }
@@ -307,9 +315,8 @@ fn the_end_of_a_rank_on_another_host_is_told() {
         ),
         (dies, 137, "ended with status 137, on HOST=a"),
     ] {
-        let output = limit::output(&mut job_elsewhere(words));
-        let (out, err) = texts(&output);
-        assert_eq!(output.status.code(), Some(code), "{words}: {out}{err}");
+        let (status, out, err) = ran(&mut job_elsewhere(words));
+        assert_eq!(status, Some(code), "{words}: {out}{err}");
         assert!(err.contains(told), "{words}: {err}");
         assert_eq!(err.is_empty(), told.is_empty(), "{words}: {err}");
     }
@@ -321,9 +328,8 @@ fn what_a_pipe_does_not_take_is_not_sent_to_other_hosts() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command.args(["--rsh", "sleep 600", "--hosts", "a", "-n", "1"]);
     command.args(["--address", "127.0.0.1", "true", &"x".repeat(65_536)]);
-    let output = limit::output(&mut command);
-    let (out, err) = texts(&output);
-    assert_eq!(output.status.code(), Some(2), "{out}{err}");
+    let (status, out, err) = ran(&mut command);
+    assert_eq!(status, Some(2), "{out}{err}");
     assert!(err.contains("65536 are possible"), "{err}");
     assert_eq!(err.lines().count(), 1, "{err}");
 }
@@ -433,9 +439,8 @@ fn signals_that_are_ignored_stay_so() {
 #[test]
 fn how_ranks_end_is_heard_where_the_system_was_to_forget_it() {
     let script = "grep SigIgn: /proc/self/status; exit $((3 + FLAGPOST_RANK))";
-    let output = limit::output(&mut run_under("--ignore-signal=CHLD,USR2", 2, script));
-    let (out, err) = texts(&output);
-    assert!([Some(3), Some(4)].contains(&output.status.code()), "{err}");
+    let (status, out, err) = ran(&mut run_under("--ignore-signal=CHLD,USR2", 2, script));
+    assert!([Some(3), Some(4)].contains(&status), "{err}");
     for line in ["ended with status 3", "ended with status 4"] {
         assert!(err.contains(line), "{err}");
     }
@@ -472,8 +477,7 @@ fn a_mask_that_forbids_own_files_is_named() {
     command
         .args(["-c", &script, "sh", "--link", "fabric"])
         .env(PART, "1");
-    let output = limit::output(&mut command);
-    let (_, err) = texts(&output);
+    let (_, _, err) = ran(&mut command);
     let told = "error: umask 277 forbids this user's own files to him: write umask 077";
     assert!(err.contains(told), "{err}");
 }
@@ -487,9 +491,8 @@ fn ranks_may_be_more_than_descriptors() {
         command.args(["-c", &script, "sh"]);
         let inner = run(100, "[ $(ulimit -Sn) = 64 ]");
         command.arg(inner.get_program()).args(inner.get_args());
-        let output = limit::output(&mut command);
-        let (out, err) = texts(&output);
-        assert!(output.status.success(), "ulimit {limit}: {out}{err}");
+        let (status, out, err) = ran(&mut command);
+        assert_eq!(status, Some(0), "ulimit {limit}: {out}{err}");
     }
 }
 
@@ -537,7 +540,7 @@ fn nobody_has_to_read_what_is_told() {
     let mut help = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     help.arg("--help").stdout(unread()).stderr(Stdio::piped());
     let output = help.output().expect("it runs");
-    let (_, err) = texts(&output);
+    let (_, _, err) = texts(&output);
     assert!(output.status.success() && err.is_empty(), "{err}");
     let status = run(2, "exit 3").stderr(unread()).status();
     assert_eq!(status.expect("it runs").code(), Some(3));

@@ -116,9 +116,8 @@ impl Mode for Emulated {
     fn expected(&self, at: Address, len: usize, what: Expected<'_>) {
         let called = self.called.get();
         let found = self.early.borrow_mut().note((at, len), what, called, 0);
-        // While a rank panics, the reason has been said.
         let changed = found.into_iter().find(|read| read.changed);
-        let Some(read) = changed.filter(|_| self.oracle.get() && !std::thread::panicking()) else {
+        let Some(read) = changed.filter(|_| self.tells()) else {
             return;
         };
         panic!(
@@ -136,12 +135,20 @@ impl Mode for Emulated {
     }
 }
 
+impl Emulated {
+    /// Whether an oracle says what it has found. While a rank panics, the reason has been said.
+    fn tells(&self) -> bool {
+        self.oracle.get() && !std::thread::panicking()
+    }
+}
+
 /// Memory behind the images.
 struct Memory<'s> {
     regions: &'s Regions,
     fetched: &'s RefCell<HashMap<Address, Fetched>>,
     called: Option<Place>,
-    oracle: bool,
+    /// [`Emulated::tells`].
+    tells: bool,
 }
 
 impl Backing<LINE> for Memory<'_> {
@@ -185,8 +192,7 @@ impl Memory<'_> {
     /// # Panics
     /// If others have stored to the line since the image fetched it, or put it back.
     fn check(&self, line: Address) {
-        // While a rank panics, the reason has been said.
-        if !self.oracle || std::thread::panicking() {
+        if !self.tells {
             return;
         }
         let mut now = [0; LINE];
@@ -282,14 +288,14 @@ impl Linux<Emulated> {
     }
 
     fn with_image<R>(&self, act: impl FnOnce(&mut Image, &Memory<'_>) -> R) -> R {
-        let (called, oracle) = (self.mode().called.get(), self.mode().oracle.get());
+        let (called, tells) = (self.mode().called.get(), self.mode().tells());
         self.with_caches(|caches, regions| {
             let fetched = &caches.fetched;
             let memory = Memory {
                 regions,
                 fetched,
                 called,
-                oracle,
+                tells,
             };
             act(&mut caches.image, &memory)
         })
@@ -316,8 +322,7 @@ impl Linux<Emulated> {
         let Some((line, bytes)) = lines_of(at.offset, len).find(|&part| hidden(part) != 0) else {
             return;
         };
-        // While a rank panics, the reason has been said.
-        if !mode.oracle.get() || std::thread::panicking() {
+        if !mode.tells() {
             return;
         }
         let bytes = hidden((line, bytes));

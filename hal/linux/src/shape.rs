@@ -14,7 +14,6 @@
 //! A rank computes this from numbers that it was started with, compares it with the size of the
 //! file, and never reads a size or an offset from the memory itself.
 
-use std::fmt;
 use std::ops::Range;
 
 /// Bytes of a page: what files are mapped by, and what regions are rounded up to.
@@ -44,29 +43,19 @@ pub struct Shape {
 }
 
 /// Why there is no such [`Shape`].
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadShape {
     /// A job has 1 to [`MAX_RANKS`] ranks.
+    #[error("{0} ranks: ask for 1 to {MAX_RANKS}")]
     Ranks(u32),
     /// A rank has [`MIN_MEMORY`] to [`MAX_MEMORY`] bytes.
+    #[error(
+        "{0} bytes of memory per rank: ask for {least}K to {most}M",
+        least = MIN_MEMORY >> 10,
+        most = MAX_MEMORY >> 20
+    )]
     Memory(u64),
 }
-
-impl fmt::Display for BadShape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ranks(ranks) => write!(f, "{ranks} ranks: ask for 1 to {MAX_RANKS}"),
-            Self::Memory(bytes) => write!(
-                f,
-                "{bytes} bytes of memory per rank: ask for {}K to {}M",
-                MIN_MEMORY >> 10,
-                MAX_MEMORY >> 20
-            ),
-        }
-    }
-}
-
-impl std::error::Error for BadShape {}
 
 impl Shape {
     /// `ranks` ranks with at least `memory` bytes each: rounded up to whole pages.

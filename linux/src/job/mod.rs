@@ -22,7 +22,6 @@
 //! itself, and those of all ranks once they have come.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::OpenOptions;
 use std::sync::Arc;
 
@@ -45,16 +44,9 @@ pub(crate) use words::{
 pub const DEFAULT_MEMORY: u64 = 16 << 20;
 
 /// Why this process cannot join its job, in one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct JoinError(pub(crate) String);
-
-impl fmt::Display for JoinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for JoinError {}
 
 /// Where the memory of the job is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use flagpost::{Budget, Config, Error, Session, Tag, Validation, VectorLink, World};
 use flagpost_common::Dice;
-use flagpost_hal::{Topology as _, UncachedMemory};
+use flagpost_hal::Topology as _;
 use flagpost_linux::{
     Coherent, Emulated, Linked, Linux, Mode, RunError, SoftwareCoherent, machines_with,
 };
@@ -92,10 +92,7 @@ struct Words<'m> {
 
 impl<'m> Words<'m> {
     /// Those of `machine`'s job: no other is mapped, see [`ALONE`].
-    fn of<M: Mode>(machine: &'m Linux<M>) -> Self
-    where
-        Linux<M>: UncachedMemory,
-    {
+    fn of<M: Mode>(machine: &'m Linux<M>) -> Self {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("it can be read");
         let line = maps.lines().find(|line| line.contains("memfd:flagpost"));
         let range = line.and_then(|line| line.split_once(' ')).expect("a job").0;
@@ -172,10 +169,7 @@ struct Trial<'t> {
 
 impl Trial<'_> {
     /// A rank: sets up with the others, in peace or not, then operates, or attacks.
-    fn rank<M: Linked<Link: VectorLink>>(&self, machine: &Linux<M>) -> Result<(), Error>
-    where
-        Linux<M>: UncachedMemory,
-    {
+    fn rank<M: Linked<Link: VectorLink>>(&self, machine: &Linux<M>) -> Result<(), Error> {
         let hostile = machine.core().get() + 1 == self.plan.ranks;
         let mut chance = Chance::new(self.seed, machine.core().get());
         if !(hostile && self.plan.early) {
@@ -202,10 +196,7 @@ impl Trial<'_> {
         machine: &Linux<M>,
         chance: &mut Chance,
         hostile: bool,
-    ) -> Result<(), Error>
-    where
-        Linux<M>: UncachedMemory,
-    {
+    ) -> Result<(), Error> {
         let mut arena = vec![0; 16384];
         let link = M::link(machine.clone(), Session::FIRST)?;
         let meeting = match self.plan.early {
@@ -272,10 +263,7 @@ fn watch(tally: &Tally, seed: &AtomicU32) {
     }
 }
 
-fn all_seeds<M: Linked<Link: VectorLink>>(plan: Plan)
-where
-    Linux<M>: UncachedMemory,
-{
+fn all_seeds<M: Linked<Link: VectorLink>>(plan: Plan) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let tally = Tally {
         ended: AtomicU32::new(0),
@@ -302,10 +290,7 @@ where
     }
 }
 
-fn one_seed<M: Linked<Link: VectorLink>>(plan: Plan, seed: u32, tally: &Tally)
-where
-    Linux<M>: UncachedMemory,
-{
+fn one_seed<M: Linked<Link: VectorLink>>(plan: Plan, seed: u32, tally: &Tally) {
     let trial = Trial {
         plan,
         seed,

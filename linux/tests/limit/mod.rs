@@ -1,5 +1,5 @@
-//! A hang is a verdict: what a test starts ends within [`LIMIT`]. Else its group is killed, and with
-//! the launcher its ranks; and the test fails.
+//! A hang is a verdict: what a test starts ends within [`LIMIT`]. Else its group is killed, and
+//! with the launcher its ranks; and the test fails.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;

@@ -46,6 +46,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use thiserror::Error;
 use wire::{Kind, Wire};
 
 use crate::random::random;
@@ -129,34 +130,24 @@ pub struct Job {
 }
 
 /// Why a gathering does not come about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Apart {
     /// A rank is gone, without having left.
+    #[error("rank {0} is lost")]
     Lost(u16),
     /// A rank has left in order.
+    #[error("rank {0} has left")]
     Left(u16),
     /// This rank has been in the job before.
+    #[error(
+        "rank {0} has been in this job before: a job runs one program, and that calls run once; \
+         what a rank starts is a job of its own by flagpost-run"
+    )]
     Again(u16),
     /// The hub is gone, or says what makes no sense.
+    #[error("the job's meeting place is gone: {0}")]
     Hub(String),
 }
-
-impl std::fmt::Display for Apart {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Lost(rank) => write!(f, "rank {rank} is lost"),
-            Self::Left(rank) => write!(f, "rank {rank} has left"),
-            Self::Again(rank) => write!(
-                f,
-                "rank {rank} has been in this job before: a job runs one program, and that calls \
-                 run once; what a rank starts is a job of its own by flagpost-run"
-            ),
-            Self::Hub(why) => write!(f, "the job's meeting place is gone: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for Apart {}
 
 /// A rank's connection to its hub.
 #[derive(Debug)]

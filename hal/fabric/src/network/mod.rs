@@ -63,16 +63,9 @@ pub fn new_name() -> std::io::Result<String> {
 }
 
 /// Why a network cannot be opened, in one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct OpenError(String);
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 /// What libfabric refuses.
 impl From<String> for OpenError {
