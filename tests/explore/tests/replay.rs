@@ -17,7 +17,7 @@ fn explored(line: &str) -> Vec<(String, u64)> {
             "--profile",
             "scc",
         ])
-        .args(["--schedules", "3000"])
+        .args(["--schedules", "3000", "--json"])
         .env("FLAGPOST_SIM_REPLAY", line)
         .output()
         .expect("runs");
