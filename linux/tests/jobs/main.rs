@@ -23,7 +23,7 @@ mod waits;
 mod worlds;
 
 use std::process::{Command, Output};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use flagpost::Error;
 use shared::{PART, as_rank};
@@ -108,16 +108,21 @@ fn other(between: &[&str], part: &str, rank: u16, ranks: u16) -> Command {
     command
 }
 
+/// The starter of the other launcher's jobs is this process, and names their memory: two at a
+/// time would meet. So each job of [`other`] holds this.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(|poison| poison.into_inner())
+}
+
 /// Runs a job to its end.
 fn job(launcher: Launcher, ranks: u16, part: &str) -> Ended {
-    /// The starter of the other launcher's jobs is this process: one at a time.
-    static ONE: Mutex<()> = Mutex::new(());
     let outputs: Vec<Output> = match launcher {
         Launcher::Ours => {
             vec![limit::output(&mut job_of(ranks, part))]
         }
         Launcher::Other => {
-            let _one = ONE.lock().unwrap_or_else(|poison| poison.into_inner());
+            let _alone = alone();
             let start = |rank| limit::start(&mut other(&["env"], part, rank, ranks));
             let all: Vec<_> = (0..ranks).map(start).collect();
             all.into_iter().map(limit::Started::output).collect()

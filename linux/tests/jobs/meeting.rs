@@ -7,7 +7,7 @@ use flagpost::Budget;
 use flagpost_linux::{Coherent, Setup, run_with};
 
 use super::shared::{apart, is_here};
-use super::{PART, as_rank, ended, limit, other, words};
+use super::{PART, alone, as_rank, ended, limit, other, words};
 
 /// `FLAGPOST_TEST_SECONDS`: how long a rank waits for the others.
 const SECONDS: &str = "FLAGPOST_TEST_SECONDS";
@@ -90,6 +90,7 @@ fn ranks_meet_behind_what_is_between() {
     ];
     let start =
         |(rank, between): (u16, &Vec<&str>)| limit::start(&mut other(between, "meeting", rank, 3));
+    let _alone = alone();
     let ranks: Vec<_> = (0..).zip(&ranks).map(start).collect();
     for rank in ranks {
         let ended = ended(&[rank.output()]);
