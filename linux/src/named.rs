@@ -17,13 +17,14 @@
 //!
 //! A job that is killed before its last rank has arrived leaves its segment behind, until the next
 //! start of any job of this user, in whatever way: `flagpost-run` sweeps as well, and a job of one.
-//! The lock (`flock`) is the processes' and ends with them. Who sweeps holds it alone while he
-//! removes; who has just made a segment looks, once it is locked, whether it is still there.
+//! The lock (`flock`) is the processes' and ends with them. A sweeper holds it alone while it
+//! removes. Between opening a file and locking it the name may come to mean another one: sweepers,
+//! and ranks that have just made a segment, look at the name once they have the lock.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -35,6 +36,12 @@ use flagpost_hal_linux::{Shape, State};
 
 /// Where segments are: memory, on every Linux.
 const DIRECTORY: &str = "/dev/shm";
+
+/// How names are opened that may be others' links or pipes.
+const SAFELY: i32 = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .bits()
+    .cast_signed();
 
 /// How long a sweeper may take to remove a segment: it may have to wait for a processor.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -125,7 +132,7 @@ fn open(path: &Path) -> io::Result<File> {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+            .custom_flags(SAFELY)
             .open(path)?;
         // First of all: what is others' may be locked for ever.
         let here = file.metadata()?;
@@ -138,12 +145,19 @@ fn open(path: &Path) -> io::Result<File> {
         }
         lock(&file, path, PATIENCE)?;
         // Swept between making and locking it: once more.
-        match std::fs::symlink_metadata(path) {
-            Ok(there) if (there.dev(), there.ino()) == (here.dev(), here.ino()) => return Ok(file),
-            Ok(_) => {}
-            Err(why) if why.kind() == io::ErrorKind::NotFound => {}
-            Err(why) => return Err(why),
+        if is_at(path, &file)? {
+            return Ok(file);
         }
+    }
+}
+
+/// Whether the name `path` still means `file`.
+fn is_at(path: &Path, file: &File) -> io::Result<bool> {
+    let here = file.metadata()?;
+    match std::fs::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (here.dev(), here.ino())),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(why) => Err(why),
     }
 }
 
@@ -167,33 +181,35 @@ fn lock(file: &File, path: &Path, patience: Duration) -> io::Result<()> {
 /// Removes the segments of this user in `directory` that no process has.
 fn sweep(directory: &Path) -> io::Result<()> {
     let prefix = prefix();
-    for entry in std::fs::read_dir(directory)? {
-        let Ok(entry) = entry else { continue };
+    for entry in std::fs::read_dir(directory)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            sweep_one(&entry.path());
+            let path = entry.path();
+            let file = OpenOptions::new()
+                .read(true)
+                .custom_flags(SAFELY)
+                .open(&path);
+            let _ = file.map(|file| sweep_opened(&path, &file));
         }
     }
     Ok(())
 }
 
-fn sweep_one(path: &PathBuf) {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-        .open(path);
-    let Ok(file) = file else { return };
-    let own = |file: &File| {
-        file.metadata()
-            .is_ok_and(|here| here.uid() == rustix::process::geteuid().as_raw())
-    };
-    if own(&file) && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-        // Another sweeper may have been first.
+/// Removes `path`, which has been opened as `file`, if no process has the segment.
+fn sweep_opened(path: &Path, file: &File) {
+    let own =
+        { file.metadata() }.is_ok_and(|here| here.uid() == rustix::process::geteuid().as_raw());
+    let free = || flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    // Between opening and locking it another process may have removed the name, and the next job
+    // may have made a segment of the same name, in which its ranks meet.
+    if own && free() && is_at(path, file).unwrap_or(false) {
         let _ = std::fs::remove_file(path);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn directory(name: &str) -> PathBuf {
@@ -236,6 +252,20 @@ mod tests {
         sweep(&directory).expect("it can be read");
         assert_eq!(segments(&directory), 1, "one is in use");
         drop(used);
+        std::fs::remove_dir_all(directory).expect("it can go");
+    }
+
+    /// A sweeper is stopped between opening and locking a segment. Meanwhile another one removes
+    /// the name, and a job makes it anew.
+    #[test]
+    fn a_late_sweeper_leaves_the_next_segment_of_the_name() {
+        let directory = directory("late");
+        let path = directory.join(format!("{}job", prefix()));
+        let late = File::create(&path).expect("a leftover");
+        let first = join_in(&directory, "job", shape(), 0).expect("rank 0, which sweeps");
+        sweep_opened(&path, &late);
+        join_in(&directory, "job", shape(), 1).expect("rank 1");
+        assert_eq!(first.state_of(1), State::Here, "both are in one segment");
         std::fs::remove_dir_all(directory).expect("it can go");
     }
 
