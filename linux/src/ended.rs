@@ -41,19 +41,14 @@ impl Ended {
             (None, None) => 1,
         }
     }
-}
 
-impl Ended {
-    /// How, for ranks that end alike after another one, if no signal of others has ended it.
-    fn like_others(&self) -> Option<String> {
-        match self.status.code() {
-            Some(0) if self.stranger => Some("ended without having joined the job".to_owned()),
-            Some(0) => Some("ended without leaving the job".to_owned()),
-            Some(code) => Some(format!("ended with status {code}")),
-            None => self
-                .killed
-                .then(|| "had to be ended, by flagpost-run".to_owned()),
-        }
+    /// How, if no signal has ended it.
+    fn by_itself(&self) -> Option<String> {
+        Some(match self.status.code()? {
+            0 if self.stranger => "ended without having joined the job".to_owned(),
+            0 if self.unfinished => "ended without leaving the job".to_owned(),
+            code => format!("ended with status {code}"),
+        })
     }
 }
 
@@ -64,7 +59,8 @@ pub struct Followers(Vec<(String, Vec<u16>)>);
 impl Followers {
     /// Keeps `ended`, to be counted. False if it is to be told by itself: a signal has ended it.
     pub fn keep(&mut self, ended: &Ended) -> bool {
-        let Some(how) = ended.like_others() else {
+        let by_us = || (ended.killed).then(|| "had to be ended, by flagpost-run".to_owned());
+        let Some(how) = ended.by_itself().or_else(by_us) else {
             return false;
         };
         match self.0.iter_mut().find(|(known, _)| *known == how) {
@@ -103,21 +99,16 @@ fn list(numbers: &[u16]) -> String {
 impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "rank {} (process {}) ", self.rank, self.pid)?;
-        match (self.status.code(), self.status.signal()) {
-            (Some(0), _) if self.stranger => f.write_str("ended without having joined the job"),
-            (Some(0), _) if self.unfinished => f.write_str("ended without leaving the job"),
-            (Some(code), _) => write!(f, "ended with status {code}"),
-            (None, Some(signal)) => {
-                write!(f, "was ended by signal {signal}")?;
-                if let Some(name) = signal_name(signal) {
-                    write!(f, " (SIG{name})")?;
-                }
-                match self.starved {
-                    true => f.write_str(", it seems for want of memory"),
-                    false => Ok(()),
-                }
-            }
-            (None, None) => f.write_str("ended"),
+        let Some(signal) = self.status.signal() else {
+            return f.write_str(&self.by_itself().unwrap_or("ended".to_owned()));
+        };
+        write!(f, "was ended by signal {signal}")?;
+        if let Some(name) = signal_name(signal) {
+            write!(f, " (SIG{name})")?;
+        }
+        match self.starved {
+            true => f.write_str(", it seems for want of memory"),
+            false => Ok(()),
         }
     }
 }
@@ -150,6 +141,20 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     SIGNALS.get(index).copied()
 }
 
+/// A rank that has not left its job, and whose process has ended so.
+#[cfg(test)]
+pub(crate) fn ended(rank: u16, status: i32) -> Ended {
+    Ended {
+        rank,
+        pid: 7,
+        status: ExitStatus::from_raw(status),
+        killed: false,
+        stranger: false,
+        unfinished: true,
+        starved: false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,13 +163,8 @@ mod tests {
     fn ranks_that_end_alike_are_counted() {
         let mut followers = Followers::default();
         let ended = |rank, status, killed| Ended {
-            rank,
-            pid: 7,
-            status: ExitStatus::from_raw(status),
             killed,
-            stranger: false,
-            unfinished: true,
-            starved: false,
+            ..ended(rank, status)
         };
         for rank in [6, 0, 2, 1, 4, 7, 5] {
             assert!(followers.keep(&ended(rank, 1 << 8, false)));
@@ -192,13 +192,8 @@ mod tests {
         assert!(starved(Signal::BUS, false) && starved(Signal::KILL, true));
         assert!(!starved(Signal::KILL, false) && !starved(Signal::SEGV, true));
         let mut ended = Ended {
-            rank: 1,
-            pid: 7,
-            status: ExitStatus::from_raw(Signal::KILL.as_raw()),
-            killed: false,
-            stranger: false,
-            unfinished: true,
             starved: true,
+            ..ended(1, Signal::KILL.as_raw())
         };
         let line = "rank 1 (process 7) was ended by signal 9 (SIGKILL)";
         assert_eq!(

@@ -20,28 +20,20 @@ fn in_all_modes(words: &[&str], ranks: &[u16]) {
         for ranks in ranks {
             let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
             command.args(["-n", &ranks.to_string(), "--mem", "1M", "--mode", mode]);
-            let output = limit::output(command.arg(example(words[0])).args(&words[1..]));
-            let told = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(
-                output.status.success(),
-                "{words:?}, {mode}, {ranks}: {told}"
-            );
-            assert!(
-                !output.stdout.is_empty() || *ranks == 1,
-                "{words:?} says nothing"
-            );
+            let ended = limit::output(command.arg(example(words[0])).args(&words[1..]));
+            let what = format!("{words:?}, {mode}, {ranks}: {}", ended.err);
+            assert_eq!(ended.codes, [0], "{what}");
+            assert!(!ended.out.is_empty() || *ranks == 1, "{what}");
         }
     }
 }
 
 #[test]
-fn hello() {
-    in_all_modes(&["hello-linux"], &[1, 2, 4]);
-}
-
-#[test]
-fn pingpong() {
+fn examples() {
     in_all_modes(&["pingpong"], &[2]);
+    for name in ["hello-linux", "workqueue", "going-on"] {
+        in_all_modes(&[name], &[1, 2, 4]);
+    }
 }
 
 /// Each program of `flagpost-apps` in each variant: no result differs from that of a serial run.
@@ -52,14 +44,4 @@ fn apps() {
             in_all_modes(&["app", program.name, variant.name()], &[1, 2, 4]);
         }
     }
-}
-
-#[test]
-fn workqueue() {
-    in_all_modes(&["workqueue"], &[1, 2, 4]);
-}
-
-#[test]
-fn going_on() {
-    in_all_modes(&["going-on"], &[1, 2, 4]);
 }

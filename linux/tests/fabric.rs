@@ -10,10 +10,10 @@ mod losses;
 #[path = "fabric/starts.rs"]
 mod starts;
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
@@ -21,12 +21,16 @@ use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 use flagpost_linux::{Setup, fabric};
 
 mod limit;
+#[path = "shared/mpiexec.rs"]
+mod mpiexec;
 mod shared;
 #[path = "../../tests/host/survivor.rs"]
 mod survivor;
 #[path = "../../tests/host/waits.rs"]
 mod waits;
 
+use limit::Ended;
+use mpiexec::serve;
 use shared::{PART, apart, as_rank};
 
 /// What a rank does in a job of a test. Not a test by itself.
@@ -56,19 +60,10 @@ fn rank() {
     shared::end(code);
 }
 
-/// Each rank puts to the next one, 100 times.
+/// [`shared::ring`], and says so.
 fn ring<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
-    let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u64>(100)?;
-    for index in 0..100 {
-        let mut arrived = window.expect(index..index + 1, Tag(0))?;
-        arrived.start()?;
-        world.barrier()?;
-        window.put_notify(me.next(size), index, &[index as u64], Tag(0))?;
-        arrived.wait()?;
-        assert_eq!(window.local().get(index)?, index as u64);
-    }
-    println!("rank {me} is round");
+    shared::ring(world, 0)?;
+    println!("rank {} is round", world.rank());
     Ok(())
 }
 
@@ -164,11 +159,11 @@ fn forks<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
 }
 
 /// A job of three ranks. What does not end is killed after 20 seconds.
-fn job(provider: &str, part: &str) -> Output {
+fn job(provider: &str, part: &str) -> Ended {
     job_with(&["--link", "fabric", "--provider", provider], part)
 }
 
-fn job_with(arguments: &[&str], part: &str) -> Output {
+fn job_with(arguments: &[&str], part: &str) -> Ended {
     limit::output(&mut command_of(3, arguments, part))
 }
 
@@ -200,17 +195,23 @@ fn the_call_that_failed_is_named() {
     shared::is_told_where(&mut command_of(1, &["--link", "fabric"], "fails"));
 }
 
-fn lines(output: &Output, what: &str) -> usize {
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().filter(|line| line.contains(what)).count()
+fn lines(ended: &Ended, what: &str) -> usize {
+    let lines = ended.out.lines().filter(|line| line.contains(what));
+    lines.count()
+}
+
+/// All has ended well, and that many ranks say that they are round.
+#[track_caller]
+fn are_round(ended: &Ended, ranks: usize) {
+    assert!(ended.codes == [0], "{ended:?}");
+    assert_eq!(lines(ended, "is round"), ranks, "{ended:?}");
 }
 
 /// What is left of a job's files of libfabric's `shm`.
-fn left_in_shared_memory(output: &Output) -> Vec<String> {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let (_, rest) = text.split_once("ends ").expect(&text);
+fn left_in_shared_memory(ended: &Ended) -> Vec<String> {
+    let (_, rest) = ended.out.split_once("ends ").expect(&ended.out);
     let ends = rest.lines().next().expect("a name");
-    assert!(ends.starts_with("flagpost-net-"), "{text}");
+    assert!(ends.starts_with("flagpost-net-"), "{ended:?}");
     let entries = std::fs::read_dir("/dev/shm").unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(ends)).collect()
@@ -221,9 +222,7 @@ fn left_in_shared_memory(output: &Output) -> Vec<String> {
 fn ranks_exchange_data() {
     for provider in ["tcp", "shm"] {
         for part in ["ring", "blocks", "gets", "forks"] {
-            let output = job(provider, part);
-            assert!(output.status.success(), "{output:?}");
-            assert_eq!(lines(&output, "is round"), 3);
+            are_round(&job(provider, part), 3);
         }
     }
 }
@@ -236,41 +235,14 @@ fn ranks_run_on_other_hosts() {
     let srun = "env SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1";
     let hosts = ["--hosts", "A=a:1,localhost:1,A=b:1", "--rsh", srun];
     let arguments = [&hosts[..], &["--address", "127.0.0.1"]].concat();
-    let output = job_with(&arguments, "ring");
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(lines(&output, "is round"), 3);
+    are_round(&job_with(&arguments, "ring"), 3);
     losses::one_dies(&arguments);
-}
-
-/// What MPICH's `mpiexec` would answer a rank on its descriptor.
-fn answer(rank: UnixStream, word: &Mutex<String>, all: &Barrier) {
-    let mut answers = rank.try_clone().unwrap();
-    for line in BufReader::new(rank).lines().map_while(Result::ok) {
-        let answer = match line.split(' ').next() {
-            Some("cmd=init") => "response_to_init rc=0".to_owned(),
-            Some("cmd=get_my_kvsname") => "my_kvsname kvsname=k".to_owned(),
-            Some("cmd=put") => {
-                let (_, value) = line.split_once("value=").unwrap();
-                value.clone_into(&mut word.lock().unwrap());
-                "put_result rc=0".to_owned()
-            }
-            Some("cmd=barrier_in") => {
-                all.wait();
-                "barrier_out rc=0".to_owned()
-            }
-            Some("cmd=get") => format!("get_result rc=0 value={}", word.lock().unwrap()),
-            _ => "finalize_ack rc=0".to_owned(),
-        };
-        answers
-            .write_all(format!("cmd={answer}\n").as_bytes())
-            .unwrap();
-    }
 }
 
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn ranks_of_mpiexec_meet_by_pmi() {
-    let (mut word, all) = (Mutex::default(), Barrier::new(3));
+    let (mut words, all) = (Mutex::default(), Barrier::new(3));
     let start = |rank: u16| {
         let (ours, theirs) = UnixStream::pair().unwrap();
         // The rank inherits it.
@@ -283,16 +255,15 @@ fn ranks_of_mpiexec_meet_by_pmi() {
     };
     std::thread::scope(|scope| {
         let ranks = [0, 1, 2].map(start).map(|(ours, rank)| {
-            scope.spawn(|| answer(ours, &word, &all));
+            scope.spawn(|| serve(ours, &words, &all, |_, answer| answer));
             rank
         });
         for rank in ranks {
-            let output = rank.output();
-            assert!(output.status.success(), "{output:?}");
-            assert_eq!(lines(&output, "is round"), 1);
+            are_round(&rank.output(), 1);
         }
     });
-    let (address, secret) = word.get_mut().unwrap().split_once(',').unwrap();
+    let word = &words.get_mut().unwrap()["flagpost"];
+    let (address, secret) = word.split_once(',').unwrap();
     assert!(address.starts_with("127.0.0.1:") && secret.len() == 64);
 }
 
@@ -361,12 +332,11 @@ fn jobs_within_ranks_are_their_own() {
         command
             .env("SLURM_PROCID", "0")
             .env("SLURM_STEP_NUM_TASKS", "5");
-        let output = limit::output(&mut command);
-        assert!(output.status.success(), "{link} {words}: {output:?}");
-        assert_eq!(lines(&output, "is round"), round, "{link} {words}");
-        let text = String::from_utf8_lossy(&output.stderr);
-        let told = text.matches("rank 0 has been in this job before").count();
-        assert_eq!(told, usize::from(words == again), "{text}");
+        let ended = limit::output(&mut command);
+        are_round(&ended, round);
+        let told = ended.err.matches("rank 0 has been in this job before");
+        let is_told = told.count() == usize::from(words == again);
+        assert!(is_told, "{link} {words}: {ended:?}");
     }
 }
 
@@ -377,10 +347,10 @@ fn nothing_is_left_of_a_rank_behind_a_shell() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command.args(["--link", "fabric", "--provider", "shm", "-n", "3"]);
     command.args(["--grace", "20", "sh", "-c", "\"$@\"; true", "sh"]);
-    let output = limit::output(as_rank(&mut command, "dies 0"));
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert_eq!(lines(&output, " was told"), 1, "{output:?}");
-    assert_eq!(left_in_shared_memory(&output), [""; 0]);
+    let ended = limit::output(as_rank(&mut command, "dies 0"));
+    assert_eq!(ended.codes, [1], "{ended:?}");
+    assert_eq!(lines(&ended, " was told"), 1, "{ended:?}");
+    assert_eq!(left_in_shared_memory(&ended), [""; 0]);
 }
 
 /// Each example checks its own result.
@@ -402,12 +372,9 @@ fn the_examples_run_unchanged() {
         for provider in ["tcp", "shm"] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
             command.args(["--link", "fabric", "--provider", provider, "-n", "2"]);
-            let output = limit::output(command.arg(examples.join(words[0])).args(&words[1..]));
-            assert!(output.status.success(), "{words:?} {provider} {output:?}");
-            assert!(
-                !output.stdout.is_empty(),
-                "{words:?} {provider} says nothing"
-            );
+            let ended = limit::output(command.arg(examples.join(words[0])).args(&words[1..]));
+            let is_well = ended.codes == [0] && !ended.out.is_empty();
+            assert!(is_well, "{words:?} {provider} {ended:?}");
         }
     }
 }
@@ -415,11 +382,11 @@ fn the_examples_run_unchanged() {
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn what_is_missing_is_said_in_one_line_per_rank() {
-    let output = job("carrier-pigeon", "ring");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("error: libfabric"), "{text}");
-    assert!(text.contains("no provider \"carrier-pigeon\""), "{text}");
-    assert_eq!(output.status.code(), Some(2));
+    let ended = job("carrier-pigeon", "ring");
+    for told in ["error: libfabric", "no provider \"carrier-pigeon\""] {
+        assert!(ended.err.contains(told), "{ended:?}");
+    }
+    assert_eq!(ended.codes, [2]);
 }
 
 /// More than 4 GiB per rank.
@@ -428,8 +395,8 @@ fn what_is_missing_is_said_in_one_line_per_rank() {
 fn large_memory_is_reached_to_its_end() {
     let memory = large::MEMORY.to_string();
     let arguments = ["--link", "fabric", "--provider", "tcp", "--mem", &memory];
-    let output = limit::output(&mut command_of(2, &arguments, "large"));
-    assert!(output.status.success(), "{output:?}");
+    let ended = limit::output(&mut command_of(2, &arguments, "large"));
+    assert_eq!(ended.codes, [0], "{ended:?}");
 }
 
 /// In a namespace of mounts of its own, where `/dev/shm` is small.
@@ -443,9 +410,9 @@ fn a_small_dev_shm_is_told() {
     command.args(["sh", "-c", &format!("{MOUNT} && exec \"$@\""), "sh"]);
     command.arg(env!("CARGO_BIN_EXE_flagpost-run"));
     command.args(["--link", "fabric", "--provider", "shm", "-n", "1"]);
-    let output = limit::output(as_rank(&mut command, "ring"));
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("MiB in /dev/shm, 16 for each"), "{text}");
-    assert!(text.contains("4 are free"), "{text}");
+    let ended = limit::output(as_rank(&mut command, "ring"));
+    assert_eq!(ended.codes, [2], "{ended:?}");
+    for told in ["MiB in /dev/shm, 16 for each", "4 are free"] {
+        assert!(ended.err.contains(told), "{ended:?}");
+    }
 }

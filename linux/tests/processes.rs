@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -70,20 +70,6 @@ fn launch(mut command: Command, grace: u64, ranks: u16, script: &str) -> Command
     command.args(["-n", &ranks.to_string(), "--mem", "64K"]);
     command.args(["--grace", &grace.to_string(), "sh", "-c", script]);
     command
-}
-
-/// Runs it to its end: its status, its output, and its errors.
-fn ran(command: &mut Command) -> (Option<i32>, String, String) {
-    texts(&limit::output(command))
-}
-
-fn texts(output: &Output) -> (Option<i32>, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        output.status.code(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
 }
 
 /// Sends a signal to `process`, which is the launcher.
@@ -162,12 +148,14 @@ fn start(command: &mut Command, count: usize) -> (Child, Vec<String>) {
     (launcher, processes)
 }
 
-/// Of a launcher that is killed, `count` processes that say their numbers end, too.
-fn ends_with_launcher(command: &mut Command, count: usize) {
+/// Of a launcher that ends after `signal`, `count` processes that say their numbers end, too. Its
+/// status.
+fn ends_with_launcher(command: &mut Command, count: usize, signal: Signal) -> Option<i32> {
     let (mut launcher, processes) = start(command, count);
-    send(&launcher, Signal::KILL);
-    status_of(&mut launcher);
+    send(&launcher, signal);
+    let status = status_of(&mut launcher);
     are_gone(&processes);
+    status.code()
 }
 
 /// A shell's children, one of them in a group of its own.
@@ -176,7 +164,7 @@ const FAMILY: &str =
 
 #[test]
 fn what_ranks_have_started_ends_with_the_launcher() {
-    ends_with_launcher(&mut run(2, FAMILY), 4);
+    ends_with_launcher(&mut run(2, FAMILY), 4, Signal::KILL);
 }
 
 /// Files that are named as libfabric's `shm` names its own; and those of strangers whose names
@@ -248,9 +236,8 @@ fn what_is_typed_is_for_what_is_in_the_foreground() {
         typed.write_all(b"first\nsecond\n").expect("it is typed");
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", "bash", "-c", &script]);
-        let output = limit::start(command.stdin(terminal)).output();
-        let (_, out, err) = texts(&output);
-        assert_eq!(out, told, "{ampersand}: {err}");
+        let ended = limit::start(command.stdin(terminal)).output();
+        assert_eq!(ended.out, told, "{ampersand}: {ended:?}");
     }
 }
 
@@ -283,10 +270,10 @@ fn what_ranks_have_started_ends_with_another_rank() {
 #[test]
 fn what_does_not_end_is_ended() {
     let script = "[ $FLAGPOST_RANK = 0 ] || exit 3; sleep 600; true";
-    let (status, out, err) = ran(&mut run_with(0, 2, script));
-    assert_eq!(status, Some(3), "{out}{err}");
+    let ended = limit::output(&mut run_with(0, 2, script));
+    assert_eq!(ended.codes, [3], "{ended:?}");
     let told = "rank 0 had to be ended, by flagpost-run";
-    assert!(err.contains(told), "{err}");
+    assert!(ended.err.contains(told), "{ended:?}");
 }
 
 /// A job of two ranks of a shell's `words` on other hosts. Each is this one, in a session that the
@@ -315,10 +302,10 @@ fn the_end_of_a_rank_on_another_host_is_told() {
         ),
         (dies, 137, "ended with status 137, on HOST=a"),
     ] {
-        let (status, out, err) = ran(&mut job_elsewhere(words));
-        assert_eq!(status, Some(code), "{words}: {out}{err}");
-        assert!(err.contains(told), "{words}: {err}");
-        assert_eq!(err.is_empty(), told.is_empty(), "{words}: {err}");
+        let ended = limit::output(&mut job_elsewhere(words));
+        assert_eq!(ended.codes, [code], "{words}: {ended:?}");
+        let is_told = ended.err.contains(told) && ended.err.is_empty() == told.is_empty();
+        assert!(is_told, "{words}: {ended:?}");
     }
 }
 
@@ -328,19 +315,16 @@ fn what_a_pipe_does_not_take_is_not_sent_to_other_hosts() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command.args(["--rsh", "sleep 600", "--hosts", "a", "-n", "1"]);
     command.args(["--address", "127.0.0.1", "true", &"x".repeat(65_536)]);
-    let (status, out, err) = ran(&mut command);
-    assert_eq!(status, Some(2), "{out}{err}");
-    assert!(err.contains("65536 are possible"), "{err}");
-    assert_eq!(err.lines().count(), 1, "{err}");
+    let ended = limit::output(&mut command);
+    assert_eq!(ended.codes, [2], "{ended:?}");
+    assert!(ended.err.contains("65536 are possible"), "{ended:?}");
+    assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
 }
 
 #[test]
 fn ranks_on_other_hosts_end_with_their_launcher() {
-    let (mut launcher, processes) =
-        start(&mut job_elsewhere("echo process $$; sleep 600 & wait"), 2);
-    send(&launcher, Signal::KILL);
-    status_of(&mut launcher);
-    are_gone(&processes);
+    let mut command = job_elsewhere("echo process $$; sleep 600 & wait");
+    ends_with_launcher(&mut command, 2, Signal::KILL);
 }
 
 #[test]
@@ -357,7 +341,7 @@ fn who_has_joined_ends_with_its_parent() {
     let script = format!("setsid {} --exact rank --nocapture; true", own.display());
     let mut command = run(1, &script);
     command.env(PART, "1");
-    ends_with_launcher(&mut command, 1);
+    ends_with_launcher(&mut command, 1, Signal::KILL);
 }
 
 /// The signals in a line of the status of a process: bit n - 1 for signal n.
@@ -375,15 +359,12 @@ fn has(signals: u64, signal: Signal) -> bool {
 fn signals_are_passed_on() {
     for (signal, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT")] {
         let trap = format!("trap 'exit 5' {name}; echo process $$; while :; do sleep 0.05; done");
-        let (mut launcher, _) = start(&mut run(2, &trap), 2);
-        send(&launcher, signal);
-        let status = status_of(&mut launcher);
-        assert_eq!(status.code(), Some(5), "{name}: the ranks were told");
+        let code = ends_with_launcher(&mut run(2, &trap), 2, signal);
+        assert_eq!(code, Some(5), "{name}: the ranks were told");
     }
-    let (mut launcher, _) = start(&mut run(2, "echo process $$; sleep 600; true"), 2);
-    send(&launcher, Signal::TERM);
-    let status = status_of(&mut launcher);
-    assert_eq!(status.code(), Some(143), "as without a launcher");
+    let mut command = run(2, "echo process $$; sleep 600; true");
+    let code = ends_with_launcher(&mut command, 2, Signal::TERM);
+    assert_eq!(code, Some(143), "as without a launcher");
 }
 
 const DEAF: &str = "trap '' TERM; echo process $$; while :; do sleep 0.05; done";
@@ -439,12 +420,12 @@ fn signals_that_are_ignored_stay_so() {
 #[test]
 fn how_ranks_end_is_heard_where_the_system_was_to_forget_it() {
     let script = "grep SigIgn: /proc/self/status; exit $((3 + FLAGPOST_RANK))";
-    let (status, out, err) = ran(&mut run_under("--ignore-signal=CHLD,USR2", 2, script));
-    assert!([Some(3), Some(4)].contains(&status), "{err}");
+    let ended = limit::output(&mut run_under("--ignore-signal=CHLD,USR2", 2, script));
+    assert!([3, 4].contains(&ended.codes[0]), "{ended:?}");
     for line in ["ended with status 3", "ended with status 4"] {
-        assert!(err.contains(line), "{err}");
+        assert!(ended.err.contains(line), "{ended:?}");
     }
-    let of_ranks: Vec<u64> = out.lines().map(signals).collect();
+    let of_ranks: Vec<u64> = ended.out.lines().map(signals).collect();
     assert!(of_ranks.iter().all(|ignored| has(*ignored, Signal::USR2)));
     assert!(!of_ranks.iter().any(|ignored| has(*ignored, Signal::CHILD)));
     assert_eq!(of_ranks.len(), 2);
@@ -477,9 +458,9 @@ fn a_mask_that_forbids_own_files_is_named() {
     command
         .args(["-c", &script, "sh", "--link", "fabric"])
         .env(PART, "1");
-    let (_, _, err) = ran(&mut command);
+    let ended = limit::output(&mut command);
     let told = "error: umask 277 forbids this user's own files to him: write umask 077";
-    assert!(err.contains(told), "{err}");
+    assert!(ended.err.contains(told), "{ended:?}");
 }
 
 /// More ranks than there may be descriptors, and as many more as the soft limit can be raised for.
@@ -491,8 +472,8 @@ fn ranks_may_be_more_than_descriptors() {
         command.args(["-c", &script, "sh"]);
         let inner = run(100, "[ $(ulimit -Sn) = 64 ]");
         command.arg(inner.get_program()).args(inner.get_args());
-        let (status, out, err) = ran(&mut command);
-        assert_eq!(status, Some(0), "ulimit {limit}: {out}{err}");
+        let ended = limit::output(&mut command);
+        assert_eq!(ended.codes, [0], "ulimit {limit}: {ended:?}");
     }
 }
 
@@ -521,7 +502,7 @@ fn is_swept(path: &Path) -> bool {
 #[test]
 fn every_start_sweeps() {
     let path = left_over("launcher");
-    assert!(limit::output(&mut run(1, "true")).status.success());
+    assert_eq!(limit::output(&mut run(1, "true")).codes, [0]);
     assert!(is_swept(&path), "flagpost-run has left it there");
     let path = left_over("alone");
     let mut alone = Command::new(std::env::current_exe().expect("this program"));
@@ -540,8 +521,8 @@ fn nobody_has_to_read_what_is_told() {
     let mut help = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     help.arg("--help").stdout(unread()).stderr(Stdio::piped());
     let output = help.output().expect("it runs");
-    let (_, _, err) = texts(&output);
-    assert!(output.status.success() && err.is_empty(), "{err}");
+    let is_well = output.status.success() && output.stderr.is_empty();
+    assert!(is_well, "{output:?}");
     let status = run(2, "exit 3").stderr(unread()).status();
     assert_eq!(status.expect("it runs").code(), Some(3));
 }

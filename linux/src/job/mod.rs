@@ -278,54 +278,29 @@ mod tests {
         spec.map_err(|error| error.to_string())
     }
 
+    /// An environment, and what it says: rank, ranks, and where the memory is.
+    ///
+    /// MPICH's processes on each host are a step of Slurm's; its ranks are not. Slurm gives the same
+    /// numbers both names. Those of a lone process may be left from before. A batch script's own
+    /// shell is no step.
+    const STARTERS: &str = r#"
+        HOME=x => 0 1 Own
+        FLAGPOST_FD=3 OURS => 1 4 Descriptor(3)
+        PMI_RANK=2 PMI_SIZE=3 => 2 3 Named("parent-7-99")
+        OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=../etc/x.1 => 0 2 Named("---etc-x-1")
+        SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=12 SLURM_STEP_ID=0 => 1 2 Named("slurm-12-0")
+        SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 PMI_RANK=1 PMI_SIZE=2 => 1 2 Named("parent-7-99")
+        SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=4 PMI_RANK=2 PMI_SIZE=4 => 2 4 Named("slurm--")
+        SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=4 PMI_RANK=0 PMI_SIZE=1 => 2 4 Named("slurm--")
+        SLURM_PROCID=0 SLURM_NTASKS=8 => 0 1 Own
+    "#;
+
     #[test]
     fn starters_are_told_apart() {
-        let named = |name: &str| Place::Named(name.to_owned());
-        for (text, rank, ranks, place) in [
-            ("", 0, 1, Place::Own),
-            ("FLAGPOST_FD=3 OURS", 1, 4, Place::Descriptor(3)),
-            ("PMI_RANK=2 PMI_SIZE=3", 2, 3, named("parent-7-99")),
-            (
-                "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=../etc/x.1",
-                0,
-                2,
-                named("---etc-x-1"),
-            ),
-            (
-                "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=12 \
-                 SLURM_STEP_ID=0",
-                1,
-                2,
-                named("slurm-12-0"),
-            ),
-            // MPICH's processes on each host are a step of Slurm's; its ranks are not.
-            (
-                "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 PMI_RANK=1 PMI_SIZE=2",
-                1,
-                2,
-                named("parent-7-99"),
-            ),
-            // Slurm gives the same numbers both names.
-            (
-                "SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=4 PMI_RANK=2 PMI_SIZE=4",
-                2,
-                4,
-                named("slurm--"),
-            ),
-            // Those of a lone process may be left from before.
-            (
-                "SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=4 PMI_RANK=0 PMI_SIZE=1",
-                2,
-                4,
-                named("slurm--"),
-            ),
-            // A batch script's own shell is no step.
-            ("SLURM_PROCID=0 SLURM_NTASKS=8", 0, 1, Place::Own),
-        ] {
-            let spec = read(text).expect(text);
-            assert_eq!((spec.rank, spec.shape.ranks()), (rank, ranks), "{text}");
-            assert_eq!(spec.place, place, "{text}");
-        }
+        gives(STARTERS, |words| {
+            let spec = Spec::read(words.0, |_| "parent-7-99".to_owned()).expect("a job");
+            format!("{} {} {:?}", spec.rank, spec.shape.ranks(), spec.place)
+        });
         let sized = read("PMI_RANK=0 PMI_SIZE=2 FLAGPOST_MEMORY=2M").expect("a rank");
         assert_eq!(sized.shape.memory(), 2 << 20);
     }

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 use std::io::Read as _;
-use std::process::ExitStatus;
 
 use super::*;
+use crate::ended::ended;
 
 /// Forbids a system call to this thread, and to what it starts, as a container may: if its
 /// argument of this number is this.
@@ -122,15 +122,10 @@ fn a_second_death_gives_the_others_no_more_time() {
     let mut watch = watch(&register, Keeper::start(None));
     let mut deadlines = Vec::new();
     for (rank, status, unfinished) in [(0, 0, false), (1, 9, true), (2, 9, true)] {
-        let (told, status) = (Instant::now(), ExitStatus::from_raw(status));
+        let told = Instant::now();
         watch.tell(Ended {
-            rank,
-            pid: 7,
-            status,
-            killed: false,
-            stranger: false,
             unfinished,
-            starved: false,
+            ..ended(rank, status)
         });
         deadlines.push(watch.deadline);
         while Instant::now() == told {}

@@ -49,35 +49,28 @@ fn a_rank_that_is_gone_ends_the_calls_of_the_others() {
         let parts = rows.flat_map(|row| [(3, format!("dies {row}")), (3, format!("leaves {row}"))]);
         for (ranks, part) in parts.chain([(2, "polls".to_owned())]) {
             let arguments = ["--link", "fabric", "--provider", provider];
-            let output = limit::output(&mut command_of(ranks, &arguments, &part));
+            let ended = limit::output(&mut command_of(ranks, &arguments, &part));
             // Signal 9.
             let code = if part.starts_with("leaves") { 0 } else { 137 };
-            assert_eq!(
-                output.status.code(),
-                Some(code),
-                "{provider} {part} {output:?}"
-            );
-            assert_eq!(
-                lines(&output, " was told"),
-                1,
-                "{provider} {part} {output:?}"
-            );
-            assert_eq!(left_in_shared_memory(&output), [""; 0]);
+            assert_eq!(ended.codes, [code], "{provider} {part} {ended:?}");
+            let told = lines(&ended, " was told");
+            assert_eq!(told, 1, "{provider} {part} {ended:?}");
+            assert_eq!(left_in_shared_memory(&ended), [""; 0]);
         }
     }
 }
 
 /// So does one on another host.
 pub(super) fn one_dies(arguments: &[&str]) {
-    let output = job_with(arguments, "dies 0");
-    assert_eq!(output.status.code(), Some(137), "{output:?}");
-    assert_eq!(lines(&output, " was told"), 1, "{output:?}");
+    let ended = job_with(arguments, "dies 0");
+    assert_eq!(ended.codes, [137], "{ended:?}");
+    assert_eq!(lines(&ended, " was told"), 1, "{ended:?}");
 }
 
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn all_lost_ranks_are_named() {
     let arguments = ["--link", "fabric", "--provider", "tcp"];
-    let output = limit::output(&mut command_of(shared::LOSERS, &arguments, "lost"));
-    shared::are_named(&String::from_utf8_lossy(&output.stdout));
+    let ended = limit::output(&mut command_of(shared::LOSERS, &arguments, "lost"));
+    shared::are_named(&ended.out);
 }

@@ -1,11 +1,12 @@
 //! Starts for real: by the launchers of others, and where descriptors are few.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
 use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
 
-use super::shared::is_here;
-use super::{as_rank, limit, lines};
+use super::limit::{self, Ended};
+use super::shared::{AS_ROOT, is_here};
+use super::{are_round, as_rank};
 
 /// Each rank puts to each other one, and changes a word there.
 pub(super) fn all<L: Link>(world: &World<'_, L>) -> Result<(), Error> {
@@ -40,26 +41,17 @@ fn ranks_of_other_launchers_meet_for_real() {
         for provider in ["tcp", "shm"] {
             let mut command = Command::new(launcher);
             as_rank(command.args(options).args(["-n", "3"]), "ring");
-            // Open MPI asks a superuser twice.
-            for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
-                command.env(name, "1");
-            }
+            command.envs(AS_ROOT);
             command.env("FLAGPOST_LINK", "fabric");
             command.env("FLAGPOST_PROVIDER", provider);
-            let output = limit::output(&mut command);
-            assert!(output.status.success(), "{name} {provider} {output:?}");
-            assert_eq!(
-                lines(&output, "is round"),
-                3,
-                "{name} {provider} {output:?}"
-            );
+            are_round(&limit::output(&mut command), 3);
         }
     }
 }
 
 /// `flagpost-run` of ranks over `tcp` in a shell where `limit` is set. Without descriptors it would
 /// hang.
-fn limited(limit: &str, ranks: u16) -> Output {
+fn limited(limit: &str, ranks: u16) -> Ended {
     let mut command = Command::new("bash");
     command.args(["-c", &format!("{limit}; exec \"$@\""), "bash"]);
     command.arg(env!("CARGO_BIN_EXE_flagpost-run"));
@@ -72,23 +64,19 @@ fn limited(limit: &str, ranks: u16) -> Output {
 #[test]
 #[ignore = "needs libfabric: cargo xtask fabric --headers"]
 fn ranks_have_descriptors_for_all_peers() {
-    let output = limited("ulimit -Sn 32", 8);
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(lines(&output, "is round"), 8);
+    are_round(&limited("ulimit -Sn 32", 8), 8);
     // Just enough.
-    let output = limited("ulimit -n 80", 8);
-    assert!(output.status.success(), "{output:?}");
+    are_round(&limited("ulimit -n 80", 8), 8);
 }
 
 #[test]
 fn too_few_descriptors_are_told_before_ranks_meet() {
     for (limit, ranks, needed) in [(60, 8, 80), (200, 100, 337)] {
-        let output = limited(&format!("ulimit -n {limit}"), ranks);
-        let text = String::from_utf8_lossy(&output.stderr);
+        let ended = limited(&format!("ulimit -n {limit}"), ranks);
         let told = format!("needs {needed} descriptors, and may have {limit} (ulimit -Hn)");
-        assert!(text.contains(&told), "{text}");
-        assert_eq!(text.lines().count(), 1, "{text}");
-        assert_eq!(output.status.code(), Some(2));
+        assert!(ended.err.contains(&told), "{ended:?}");
+        assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
+        assert_eq!(ended.codes, [2]);
     }
 }
 
@@ -103,16 +91,14 @@ fn the_rank_where_others_meet_needs_descriptors_for_them() {
         // Where a descriptor is none, a rank with enough of them gets as far as to say so.
         command.env("PMI_RANK", rank.to_string()).env("PMI_FD", "0");
         command.env("FLAGPOST_LINK", "fabric").env("PMI_SIZE", "8");
-        let output = limit::output(&mut command);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        String::from_utf8_lossy(&output.stderr).into_owned()
+        let ended = limit::output(&mut command);
+        assert_eq!(ended.codes, [2], "{ended:?}");
+        ended.err
     };
     for (rank, needed) in [(0, 71), (1, 61)] {
         let few = needs(rank, needed - 1);
-        assert!(
-            few.contains(&format!("needs {needed} descriptors")),
-            "{few}"
-        );
+        let told = format!("needs {needed} descriptors");
+        assert!(few.contains(&told), "{few}");
         let enough = needs(rank, needed);
         assert!(enough.contains("PMI_FD=0 is no descriptor"), "{enough}");
     }
@@ -123,9 +109,8 @@ fn the_rank_where_others_meet_needs_descriptors_for_them() {
 fn a_helper_that_rests_too_long_is_refused() {
     let mut command = Command::new("env");
     as_rank(&mut command, "all").env("FLAGPOST_LINK", "fabric");
-    let output = limit::output(command.env("FLAGPOST_HELPER", "1000001"));
-    let text = String::from_utf8_lossy(&output.stderr);
+    let ended = limit::output(command.env("FLAGPOST_HELPER", "1000001"));
     let told = "FLAGPOST_HELPER: \"1000001\" is no number of microseconds up to 1000000\n";
-    assert!(text.ends_with(told), "{output:?}");
-    assert_eq!(output.status.code(), Some(2));
+    assert!(ended.err.ends_with(told), "{ended:?}");
+    assert_eq!(ended.codes, [2]);
 }

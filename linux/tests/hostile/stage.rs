@@ -144,37 +144,26 @@ pub(crate) fn operate<L: VectorLink>(
             counted.reset_notify_value(Counter(0))?;
             counted.probe(Source::Any, TagFilter::Any)?;
         }
-        18 => {
+        18..=22 => {
             let lock = dynamic.window().lock_shared(peer)?;
-            let memory = dynamic.at(&lock, attached);
-            memory.get(peer, index, &mut [0_u64; 2])?;
-            lock.unlock()?;
-        }
-        19 => {
-            let lock = dynamic.window().lock_shared(peer)?;
-            let memory = dynamic.at(&lock, attached);
-            memory.put(peer, index, &[7_u64; 5])?;
-            lock.unlock()?;
-        }
-        20 => {
-            let lock = dynamic.window().lock_shared(peer)?;
-            let memory = dynamic.at::<u64, _>(&lock, attached);
-            memory.fetch_and_op(peer, index, 3, Operation::SUM)?;
-            memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
-            lock.unlock()?;
-        }
-        21 => {
-            let lock = dynamic.window().lock_shared(peer)?;
-            let memory = dynamic.at::<u32, _>(&lock, attached);
-            memory.compare_and_swap(peer, index, 0, 3)?;
-            memory.accumulate(peer, index, &[3; 9], Operation::SUM)?;
-            lock.unlock()?;
-        }
-        22 => {
-            // Nothing is there, most likely.
-            let lock = dynamic.window().lock_shared(peer)?;
-            let memory = dynamic.at(&lock, Displacement::new(chance.next().into()));
-            memory.get(peer, 0, &mut [0_u64; 2])?;
+            let (longs, words) = (dynamic.at(&lock, attached), dynamic.at(&lock, attached));
+            match kind {
+                18 => longs.get(peer, index, &mut [0_u64; 2])?,
+                19 => longs.put(peer, index, &[7; 5])?,
+                20 => {
+                    longs.fetch_and_op(peer, index, 3, Operation::SUM)?;
+                    longs.accumulate(peer, index, &[3; 9], Operation::SUM)?;
+                }
+                21 => {
+                    words.compare_and_swap(peer, index, 0, 3_u32)?;
+                    words.accumulate(peer, index, &[3; 9], Operation::SUM)?;
+                }
+                _ => {
+                    // Nothing is there, most likely.
+                    let memory = dynamic.at(&lock, Displacement::new(chance.next().into()));
+                    memory.get(peer, 0, &mut [0_u64; 2])?;
+                }
+            }
             lock.unlock()?;
         }
         23 => {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Ended, ended, limit, ours};
+use super::{Ended, limit, ours};
 
 /// The launcher with the options of a line, which variables may stand before, and with `rest`.
 fn launch(line: &str, rest: &[&str]) -> Ended {
@@ -11,7 +11,7 @@ fn launch(line: &str, rest: &[&str]) -> Ended {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagpost-run"));
     command.envs(variables.iter().filter_map(|word| word.split_once('=')));
     command.args(options);
-    ended(&[limit::output(command.args(rest))])
+    limit::output(command.args(rest))
 }
 
 /// Variables that choose something else than the defaults.

@@ -22,10 +22,11 @@ mod threads;
 mod waits;
 mod worlds;
 
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 
 use flagpost::Error;
+use limit::Ended;
 use shared::{PART, as_rank};
 
 /// What a rank does in a job of a test. Not a test by itself.
@@ -69,15 +70,6 @@ enum Launcher {
     Other,
 }
 
-/// How a job ended.
-#[derive(Debug)]
-struct Ended {
-    /// The launcher's status, or those of all ranks; 128 + N for signal N.
-    codes: Vec<i32>,
-    out: String,
-    err: String,
-}
-
 /// The words of a rank, for shells.
 fn words() -> String {
     let path = std::env::current_exe().expect("this program");
@@ -117,34 +109,17 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Runs a job to its end.
 fn job(launcher: Launcher, ranks: u16, part: &str) -> Ended {
-    let outputs: Vec<Output> = match launcher {
-        Launcher::Ours => {
-            vec![limit::output(&mut job_of(ranks, part))]
-        }
-        Launcher::Other => {
-            let _alone = alone();
-            let start = |rank| limit::start(&mut other(&["env"], part, rank, ranks));
-            let all: Vec<_> = (0..ranks).map(start).collect();
-            all.into_iter().map(limit::Started::output).collect()
-        }
-    };
-    ended(&outputs)
-}
-
-fn ended(outputs: &[Output]) -> Ended {
-    use std::os::unix::process::ExitStatusExt as _;
-    let code = |output: &Output| {
-        let signal = output.status.signal().map(|signal| 128 + signal);
-        output.status.code().or(signal).unwrap_or(-1)
-    };
-    let text = |of: fn(&Output) -> &[u8]| {
-        let texts = { outputs.iter() }.map(|output| String::from_utf8_lossy(of(output)));
-        texts.collect::<Vec<_>>().concat()
-    };
+    if launcher == Launcher::Ours {
+        return limit::output(&mut job_of(ranks, part));
+    }
+    let _alone = alone();
+    let start = |rank| limit::start(&mut other(&["env"], part, rank, ranks));
+    let all: Vec<_> = (0..ranks).map(start).collect();
+    let all: Vec<Ended> = all.into_iter().map(limit::Started::output).collect();
     Ended {
-        codes: outputs.iter().map(code).collect(),
-        out: text(|output| &output.stdout),
-        err: text(|output| &output.stderr),
+        codes: all.iter().flat_map(|ended| ended.codes.clone()).collect(),
+        out: all.iter().map(|ended| &*ended.out).collect(),
+        err: all.iter().map(|ended| &*ended.err).collect(),
     }
 }
 

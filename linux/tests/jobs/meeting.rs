@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use flagpost::Budget;
 use flagpost_linux::{Coherent, Setup, run_with};
 
-use super::shared::{apart, is_here};
-use super::{PART, alone, as_rank, ended, limit, other, words};
+use super::shared::{AS_ROOT, apart, is_here};
+use super::{Ended, PART, alone, as_rank, limit, other, words};
 
 /// `FLAGPOST_TEST_SECONDS`: how long a rank waits for the others.
 const SECONDS: &str = "FLAGPOST_TEST_SECONDS";
@@ -41,6 +41,19 @@ fn come(job: &str, count: usize) -> usize {
     segments(job)
 }
 
+/// All of `ranks` ranks, each once, say that they are in one job, which has ended well.
+#[track_caller]
+fn have_met(ranks: u16, ended: &Ended) {
+    let once = |rank| {
+        ended
+            .out
+            .matches(&format!("rank {rank} of {ranks}\n"))
+            .count()
+            == 1
+    };
+    assert!(ended.codes == [0] && (0..ranks).all(once), "{ended:?}");
+}
+
 /// A rank that others do not come to says which ones, where it has waited, and where another rank
 /// waits.
 #[test]
@@ -61,7 +74,7 @@ fn ranks_that_do_not_come_are_named() {
     let shells = [0, 2].map(|rank| (rank, shell(rank, "1")));
     for (rank, shell) in shells {
         let name = name_of(&shell);
-        let ended = ended(&[shell.output()]);
+        let ended = shell.output();
         assert_eq!(ended.codes, [1], "{ended:?}");
         assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
         let missing = if rank == 0 { "1, 2" } else { "0, 1" };
@@ -95,7 +108,7 @@ fn ranks_meet_behind_what_is_between() {
     let _alone = alone();
     let ranks: Vec<_> = (0..).zip(&ranks).map(start).collect();
     for rank in ranks {
-        let ended = ended(&[rank.output()]);
+        let ended = rank.output();
         assert_eq!(ended.codes, [0], "{ended:?}");
     }
     assert_eq!(segments(&format!("-parent-{}-", std::process::id())), 0);
@@ -124,15 +137,10 @@ fn jobs_of_one_name_in_two_namespaces_do_not_meet() {
     // Both have a rank that waits for the other one.
     let both = come(&name, 2);
     for job in [first, second] {
-        let ended = ended(&[job.output()]);
+        let ended = job.output();
         assert_eq!(both, 2, "{ended:?}");
-        assert_eq!((&ended.codes[..], &*ended.err), (&[0][..], ""), "{ended:?}");
-        for rank in 0..2 {
-            assert!(
-                ended.out.contains(&format!("rank {rank} of 2")),
-                "{ended:?}"
-            );
-        }
+        assert_eq!(ended.err, "", "{ended:?}");
+        have_met(2, &ended);
     }
 }
 
@@ -161,12 +169,8 @@ fn ranks_of_mpich_meet() {
         let mut command = Command::new("mpiexec.hydra");
         as_rank(command.args(["-n", "3"]).args(wrapper), "meeting");
         command.env(SECONDS, "60");
-        let ended = ended(&[limit::output(&mut command)]);
-        assert_eq!(ended.codes, [0], "{wrapper:?}: {ended:?}");
-        for rank in 0..3 {
-            let line = format!("rank {rank} of 3");
-            assert!(ended.out.contains(&line), "{wrapper:?}: {ended:?}");
-        }
+        println!("{wrapper:?}");
+        have_met(3, &limit::output(&mut command));
     }
 }
 
@@ -179,20 +183,12 @@ fn ranks_of_open_mpi_meet() {
     }
     let start = |_| {
         let mut command = Command::new("mpirun");
-        as_rank(command.args(["--oversubscribe", "-n", "3"]), "meeting");
-        // It asks a superuser twice.
-        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
-            command.env(name, "1");
-        }
+        command.args(["--oversubscribe", "-n", "3"]).envs(AS_ROOT);
+        as_rank(&mut command, "meeting");
         command.env(SECONDS, "60").env("FLAGPOST_MEMORY", "1M");
         limit::start(&mut command)
     };
     for job in [0, 1].map(start) {
-        let ended = ended(&[job.output()]);
-        assert_eq!(ended.codes, [0], "{ended:?}");
-        for rank in 0..3 {
-            let line = format!("rank {rank} of 3");
-            assert_eq!(ended.out.matches(&line).count(), 1, "{ended:?}");
-        }
+        have_met(3, &job.output());
     }
 }

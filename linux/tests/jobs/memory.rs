@@ -10,7 +10,7 @@ use flagpost::{Error, World};
 use flagpost_linux::{HostLink, run};
 
 use super::shared::apart;
-use super::{Ended, PART, ended, limit, ours, words};
+use super::{Ended, PART, limit, ours, words};
 
 /// Touches all memory that a rank can get.
 pub(super) fn rank() -> ExitCode {
@@ -34,7 +34,7 @@ fn in_small(size: &str, script: &str) -> Option<Ended> {
     let mount = format!("mount -t tmpfs -o size={size} tmpfs /dev/shm || exit 99; {script}");
     let mut command = namespace()?;
     command.args(["sh", "-c", &mount]).env(PART, "memory");
-    Some(ended(&[limit::output(&mut command)]))
+    Some(limit::output(&mut command))
 }
 
 fn launcher() -> String {
@@ -96,7 +96,7 @@ fn memory_can_be_a_file_of_a_directory() {
     let script = format!("{} -n 2 --mem 1M --mem-in \"$0\" {}", launcher(), words());
     let mut command = Command::new("sh");
     command.args(["-c", &script]).arg(std::env::temp_dir());
-    let ended = ended(&[limit::output(command.env(PART, "memory"))]);
+    let ended = limit::output(command.env(PART, "memory"));
     assert_eq!(ended.codes, [0], "{ended:?}");
     assert_eq!(ended.out.matches("touched").count(), 2, "{ended:?}");
 }
@@ -107,7 +107,7 @@ fn the_option_for_more_memory_is_named() {
     let script = format!("exec {} -n 1 --mem 64K {}", launcher(), words());
     let mut command = Command::new("sh");
     command.args(["-c", &script]).env(PART, "memory");
-    let ended = ended(&[limit::output(&mut command)]);
+    let ended = limit::output(&mut command);
     let told = ended.err.lines().next().unwrap_or_default();
     assert!(
         told.starts_with("rank 0: shared memory needs "),
@@ -136,7 +136,7 @@ fn limits_of_processes_are_told() {
     ] {
         let mut command = Command::new("bash");
         command.args(["-c", &script]).env(PART, "memory");
-        let ended = ended(&[limit::output(&mut command)]);
+        let ended = limit::output(&mut command);
         assert_eq!(ended.codes, [2], "{script}: {ended:?}");
         let lines = ended.err.lines().filter(|line| line.contains(told));
         assert_eq!(lines.count(), 1, "{script}: {ended:?}");

@@ -7,7 +7,7 @@ use flagpost_linux::{Coherent, Linux};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::memory::namespace;
-use super::{PART, ended, limit, ours, words};
+use super::{PART, limit, ours, words};
 
 /// Says whether ranks are more than their processors.
 pub(super) fn rank() -> ExitCode {
@@ -45,7 +45,7 @@ fn ranks_that_are_bound_know_of_a_limit_of_their_time() {
     let told = |mut command: Command, script: String| {
         command.args(["sh", "-c", &script]).env(PART, "processors");
         command.env("FLAGPOST_MEMORY", "64K");
-        let ended = ended(&[limit::output(&mut command)]);
+        let ended = limit::output(&mut command);
         assert_eq!(ended.codes, [0], "{ended:?}");
         [true, false].map(|crowded| ended.out.matches(&format!(": {crowded}")).count())
     };
@@ -78,7 +78,7 @@ fn told(ranks: usize, bind: &[&str]) -> Vec<(String, usize)> {
                          $FLAGPOST_PROCESSORS";
     let mut command = ours(&["-n", &ranks.to_string()]);
     command.args(bind).args(["sh", "-c", WORDS]);
-    let ended = ended(&[limit::output(&mut command)]);
+    let ended = limit::output(&mut command);
     assert_eq!(ended.codes, [0], "{bind:?}: {ended:?}");
     let mut lines: Vec<(usize, String, usize)> = { ended.out.lines() }
         .map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
@@ -133,5 +133,5 @@ fn ranks_run_where_they_are_told_and_know_how_many_processors_they_have() {
     // A user's own number stays.
     let mut command = ours(&["-n", "1", "sh", "-c", "echo $FLAGPOST_PROCESSORS"]);
     command.env("FLAGPOST_PROCESSORS", "77");
-    assert_eq!(ended(&[limit::output(&mut command)]).out, "77\n");
+    assert_eq!(limit::output(&mut command).out, "77\n");
 }

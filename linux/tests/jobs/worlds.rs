@@ -3,28 +3,12 @@
 
 use std::process::ExitCode;
 
-use flagpost::{Error, Link, Rank, Rma as _, Tag, World};
-use flagpost_linux::{Emulated, HostLink, Setup, run, threads, threads_with};
+use flagpost::{Error, Link, Rank, Rma as _, World};
+use flagpost_linux::{Emulated, Setup, run, threads, threads_with};
 
+use super::shared::ring;
 use super::threads::within;
-use super::{Launcher, PART, ended, job, limit, ours, words};
-
-/// Ranks pass numbers that begin with `base` to the next, in as many rounds.
-fn ring(world: &World<'_, HostLink>, base: u32) -> Result<(), Error> {
-    let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u32>(1)?;
-    for round in 0..100 {
-        let mut arrived = window.expect(0..1, Tag(1))?.from(me.prev(size))?;
-        arrived.start()?;
-        world.barrier()?;
-        let number = base + round + u32::from(me.get());
-        window.put_notify(me.next(size), 0, &[number], Tag(1))?;
-        arrived.wait()?;
-        let expected = base + round + u32::from(me.prev(size).get());
-        assert_eq!(window.local().get(0)?, expected);
-    }
-    world.barrier()
-}
+use super::{Launcher, PART, job, limit, ours, words};
 
 pub(super) fn rank(part: &str) -> ExitCode {
     let (mut inner, mut rank) = (ExitCode::SUCCESS, 0);
@@ -74,7 +58,7 @@ fn a_second_world_works_or_is_refused() {
 fn a_process_that_comes_again_is_refused_at_once() {
     let twice = format!("{0}; {0}", words());
     let mut command = ours(&["-n", "3", "--mem", "1M", "sh", "-c", &twice]);
-    let ended = ended(&[limit::output(command.env(PART, "meeting"))]);
+    let ended = limit::output(command.env(PART, "meeting"));
     assert!(!ended.err.contains("timed out"), "in vain: {ended:?}");
     assert_ne!(ended.codes, [0], "{ended:?}");
     let told = |line: &&str| line.contains(" has been in this job before");

@@ -2,7 +2,7 @@
 //! with the launcher its ranks; and the test fails.
 
 use std::io;
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
@@ -15,8 +15,17 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// How long what is killed may take to end.
 const AFTER: Duration = Duration::from_secs(10);
 
+/// How a process ended, or several.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The status of each; 128 + N for signal N.
+    pub(crate) codes: Vec<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
 /// [`Command::output`], within the limit.
-pub(crate) fn output(command: &mut Command) -> Output {
+pub(crate) fn output(command: &mut Command) -> Ended {
     start(command.stdin(Stdio::null())).output()
 }
 
@@ -51,16 +60,19 @@ impl Started {
     ///
     /// # Panics
     /// If that does not come within the limit.
-    pub(crate) fn output(mut self) -> Output {
+    pub(crate) fn output(mut self) -> Ended {
         drop(self.stdin.take());
         let limit = patience(LIMIT);
         if let Ok(output) = self.ended.recv_timeout(limit) {
             let output = output.expect("it ends");
-            for text in [&output.stdout, &output.stderr] {
-                let text = String::from_utf8_lossy(text);
+            let [out, err] = [output.stdout, output.stderr].map(|text| {
+                let text = String::from_utf8_lossy(&text).into_owned();
                 assert!(!text.contains("rank rank"), "{}: {text}", self.words);
-            }
-            return output;
+                text
+            });
+            let signal = || output.status.signal().map(|signal| 128 + signal);
+            let codes = vec![output.status.code().or_else(signal).unwrap_or(-1)];
+            return Ended { codes, out, err };
         }
         self.kill();
         let said = self.ended.recv_timeout(AFTER);
