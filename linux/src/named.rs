@@ -135,11 +135,7 @@ fn open(path: &Path) -> io::Result<File> {
             .custom_flags(SAFELY)
             .open(path)?;
         // First of all: what is others' may be locked for ever.
-        let here = file.metadata()?;
-        let private = here.is_file()
-            && here.uid() == rustix::process::geteuid().as_raw()
-            && here.mode() & 0o077 == 0;
-        if !private {
+        if !segment::is_private(&file.metadata()?) {
             let why = format!("{} is not this user's alone: remove it", path.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }

@@ -174,14 +174,9 @@ mod tests {
             (usize::MAX, 8),
             (0, 4097),
         ] {
-            assert!(
-                stops(&|| _ = attached.write(at, &vec![1; len])),
-                "{at} {len}"
-            );
-            assert!(
-                stops(&|| _ = attached.read(at, &mut vec![1; len])),
-                "{at} {len}"
-            );
+            let write = stops(&|| _ = attached.write(at, &vec![1; len]));
+            let read = stops(&|| _ = attached.read(at, &mut vec![1; len]));
+            assert!(write && read, "{at} {len}");
         }
         let mut behind = [1; 8];
         memory.read(LEN, &mut behind);

@@ -18,6 +18,11 @@ use std::ffi::{c_char, c_int, c_void};
 pub(crate) type Enum = u32;
 /// A function that is not used.
 type Unused = *const c_void;
+/// A function that opens an object of another one, with attributes.
+type Opens<From, With, Object> =
+    unsafe extern "C" fn(*mut From, *mut With, *mut *mut Object, *mut c_void) -> c_int;
+/// A function that says if an operation is there.
+type Valid = unsafe extern "C" fn(*mut fid_ep, Enum, Enum, *mut usize) -> c_int;
 
 /// Version 1.17, as libfabric writes it.
 pub(crate) const VERSION: u32 = 1 << 16 | 17;
@@ -157,12 +162,7 @@ structures! {
 
     prefix fi_ops_fabric {
         size: usize,
-        domain: unsafe extern "C" fn(
-            *mut fid_fabric,
-            *mut fi_info,
-            *mut *mut fid_domain,
-            *mut c_void,
-        ) -> c_int,
+        domain: Opens<fid_fabric, fi_info, fid_domain>,
     }
 
     prefix fid_domain {
@@ -173,24 +173,9 @@ structures! {
 
     prefix fi_ops_domain {
         size: usize,
-        av_open: unsafe extern "C" fn(
-            *mut fid_domain,
-            *mut fi_av_attr,
-            *mut *mut fid_av,
-            *mut c_void,
-        ) -> c_int,
-        cq_open: unsafe extern "C" fn(
-            *mut fid_domain,
-            *mut fi_cq_attr,
-            *mut *mut fid_cq,
-            *mut c_void,
-        ) -> c_int,
-        endpoint: unsafe extern "C" fn(
-            *mut fid_domain,
-            *mut fi_info,
-            *mut *mut fid_ep,
-            *mut c_void,
-        ) -> c_int,
+        av_open: Opens<fid_domain, fi_av_attr, fid_av>,
+        cq_open: Opens<fid_domain, fi_cq_attr, fid_cq>,
+        endpoint: Opens<fid_domain, fi_info, fid_ep>,
     }
 
     prefix fi_ops_mr {
@@ -407,8 +392,8 @@ structures! {
             u64,
         ) -> isize,
         writevalid: Unused,
-        readwritevalid: unsafe extern "C" fn(*mut fid_ep, Enum, Enum, *mut usize) -> c_int,
-        compwritevalid: unsafe extern "C" fn(*mut fid_ep, Enum, Enum, *mut usize) -> c_int,
+        readwritevalid: Valid,
+        compwritevalid: Valid,
     }
 
     whole fi_context2 {
@@ -484,17 +469,10 @@ mod tests {
 
     /// A C program that prints the same numbers, one per line.
     fn program() -> String {
-        let headers = [
-            "fabric",
-            "fi_domain",
-            "fi_endpoint",
-            "fi_cm",
-            "fi_rma",
-            "fi_atomic",
-        ];
+        const HEADERS: &str = "fabric fi_domain fi_endpoint fi_cm fi_rma fi_atomic";
         let mut text = String::from("#include <stddef.h>\n#include <stdio.h>\n");
         text += "#include <sys/uio.h>\n#include <rdma/fi_errno.h>\n";
-        for header in headers {
+        for header in HEADERS.split(' ') {
             writeln!(text, "#include <rdma/{header}.h>").unwrap();
         }
         text += "static void say(unsigned long long n) { printf(\"%llu\\n\", n); }\n";

@@ -189,12 +189,8 @@ mod tests {
                 memory.read(0, &mut all);
                 let (start, end) = (at, at + bytes.len());
                 assert_eq!(&all[start..end], bytes);
-                assert!(
-                    all[..start]
-                        .iter()
-                        .chain(&all[end..])
-                        .all(|byte| *byte == 0)
-                );
+                let mut around = all[..start].iter().chain(&all[end..]);
+                assert!(around.all(|byte| *byte == 0));
                 let mut back = vec![0; bytes.len()];
                 memory.read(at, &mut back);
                 assert_eq!(back, bytes);

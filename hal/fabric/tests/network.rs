@@ -256,21 +256,9 @@ const ORDERED: usize = 2 << 20;
 fn places(seed: u32, most: usize) -> Vec<(usize, usize)> {
     let mut dice = Dice::new(seed.into());
     let mut draw = |below: usize| dice.below(below);
-    let sizes = [
-        0,
-        1,
-        2,
-        15,
-        31,
-        64,
-        300,
-        1024,
-        5000,
-        16 << 10,
-        64 << 10,
-        256 << 10,
-    ];
-    let sizes: Vec<usize> = sizes.into_iter().filter(|size| *size <= most).collect();
+    let few = [0_usize, 1, 2, 15, 31, 64, 300, 1024, 5000];
+    let sizes = few.into_iter().chain([14, 16, 18].map(|bits| 1 << bits));
+    let sizes: Vec<usize> = sizes.filter(|size| *size <= most).collect();
     { 0..40 }
         .map(|_| {
             let size = sizes[draw(sizes.len())];

@@ -438,13 +438,7 @@ impl Span for Bytes<'_> {
     #[inline(always)]
     fn long(&self, index: usize) -> &AtomicU64 {
         assert!(index + 8 <= self.len);
-        debug_assert!(
-            self.start
-                .as_ptr()
-                .wrapping_add(index)
-                .cast::<u64>()
-                .is_aligned()
-        );
+        debug_assert!((self.start.as_ptr().addr() + index).is_multiple_of(8));
         // SAFETY: B1, B2: eight mapped bytes of these. Callers step from an aligned address in
         // eights.
         unsafe { AtomicU64::from_ptr(self.start.add(index).as_ptr().cast()) }

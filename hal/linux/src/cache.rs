@@ -26,6 +26,21 @@ pub(crate) const LINE: usize = if cfg!(target_arch = "x86_64") {
 
 pub(crate) use arch::{Instructions, Monitor, settled, stored};
 
+/// Calls `act` with the lines of `line` bytes that have some of these bytes. How many they are.
+#[inline(always)]
+fn for_lines(line: usize, bytes: Bytes<'_>, act: impl Fn(*mut u8)) -> u64 {
+    if bytes.len() == 0 {
+        return 0;
+    }
+    let past = bytes.as_ptr().addr() % line;
+    let first = bytes.as_ptr().wrapping_sub(past);
+    let lines = (past + bytes.len()).div_ceil(line);
+    for number in 0..lines {
+        act(first.wrapping_add(number * line));
+    }
+    lines as u64
+}
+
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) mod executed;
 
@@ -35,7 +50,7 @@ mod arch {
     use std::arch::x86_64::{__cpuid, __cpuid_count, _mm_loadu_si128, _mm_maskmoveu_si128, _rdtsc};
     use std::sync::atomic::AtomicU32;
 
-    use super::{Bytes, LINE};
+    use super::{Bytes, LINE, for_lines};
 
     /// The leaf of a processor's features.
     const STRUCTURED: u32 = 7;
@@ -93,7 +108,7 @@ mod arch {
         /// Writes the lines of these bytes back. How many there are.
         pub(crate) fn write_back(self, bytes: Bytes<'_>) -> u64 {
             if self.clwb {
-                return for_lines(bytes, |line| {
+                return for_lines(LINE, bytes, |line| {
                     // SAFETY: the processor has the instruction; the line is mapped, and no byte
                     // changes for this program.
                     unsafe { asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)) }
@@ -105,14 +120,14 @@ mod arch {
         /// Writes the lines of these bytes back, and drops them. How many there are.
         pub(crate) fn discard(self, bytes: Bytes<'_>) -> u64 {
             if self.clflushopt {
-                return for_lines(bytes, |line| {
+                return for_lines(LINE, bytes, |line| {
                     // SAFETY: as above.
                     unsafe {
                         asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
                     }
                 });
             }
-            for_lines(bytes, |line| {
+            for_lines(LINE, bytes, |line| {
                 // SAFETY: as above; every x86_64 processor has this one.
                 unsafe { asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags)) }
             })
@@ -218,19 +233,6 @@ mod arch {
         }
     }
 
-    fn for_lines(bytes: Bytes<'_>, act: impl Fn(*mut u8)) -> u64 {
-        if bytes.len() == 0 {
-            return 0;
-        }
-        let past = bytes.as_ptr().addr() % LINE;
-        let first = bytes.as_ptr().wrapping_sub(past);
-        let lines = (past + bytes.len()).div_ceil(LINE);
-        for line in 0..lines {
-            act(first.wrapping_add(line * LINE));
-        }
-        lines as u64
-    }
-
     /// Earlier stores, write-backs and streams are in memory before later stores are.
     pub(crate) fn stored() {
         // SAFETY: orders, and does nothing else. It is not said to leave memory alone: the compiler
@@ -250,7 +252,7 @@ mod arch {
     use std::arch::asm;
     use std::sync::atomic::AtomicU32;
 
-    use super::Bytes;
+    use super::{Bytes, for_lines};
 
     /// Which instructions there are: the true size of a line is the processor's.
     #[derive(Copy, Clone, Debug)]
@@ -281,19 +283,11 @@ mod arch {
         }
 
         pub(crate) fn discard(self, bytes: Bytes<'_>) -> u64 {
-            if bytes.len() == 0 {
-                return 0;
-            }
-            let past = bytes.as_ptr().addr() % self.line;
-            let first = bytes.as_ptr().wrapping_sub(past);
-            let lines = (past + bytes.len()).div_ceil(self.line);
-            for line in 0..lines {
-                let at = first.wrapping_add(line * self.line);
+            for_lines(self.line, bytes, |at| {
                 // SAFETY: the line is mapped, and no byte changes for this program. Linux lets
                 // programs do this.
                 unsafe { asm!("dc civac, {}", in(reg) at, options(nostack, preserves_flags)) }
-            }
-            lines as u64
+            })
         }
 
         pub(crate) fn stream(self, to: Bytes<'_>, from: &[u8]) -> u64 {

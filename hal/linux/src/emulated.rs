@@ -201,11 +201,8 @@ impl Memory<'_> {
         let Some(Fetched { bytes, stored }) = fetched.get(&line) else {
             return;
         };
-        let lost = bytes
-            .iter()
-            .zip(&now)
-            .filter(|(old, new)| old != new)
-            .count();
+        let pairs = bytes.iter().zip(&now);
+        let lost = pairs.filter(|(old, new)| old != new).count();
         assert!(
             lost == 0,
             "two writers of a line: this rank has stored to the line at {line} and writes it back, over {lost} \

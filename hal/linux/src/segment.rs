@@ -24,7 +24,7 @@
 //! * M3. Every access is checked against the shape, which does not come from the memory: whatever a
 //!   peer writes here, this rank touches no other bytes of its own address space.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -166,10 +166,13 @@ fn is_sealed(file: &File) -> bool {
 
 /// Whether it is a file of this user's alone that has no name.
 fn is_nameless(file: &File) -> bool {
-    file.metadata().is_ok_and(|here| {
-        let own = here.uid() == rustix::process::geteuid().as_raw();
-        own && here.is_file() && here.nlink() == 0 && here.mode() & 0o077 == 0
-    })
+    { file.metadata() }.is_ok_and(|here| is_private(&here) && here.nlink() == 0)
+}
+
+/// Whether this is a file of this user's alone.
+pub fn is_private(file: &Metadata) -> bool {
+    let own = file.uid() == rustix::process::geteuid().as_raw();
+    own && file.is_file() && file.mode() & 0o077 == 0
 }
 
 impl Segment {

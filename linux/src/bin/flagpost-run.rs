@@ -146,41 +146,39 @@ fn start(arguments: Arguments) -> Result<ExitCode, String> {
         known.map(|mode| (*mode).to_owned()).ok_or_else(why)
     })?;
     let mode = mode.unwrap_or_else(|| MODES[0].to_owned());
-    let refuse = |what: &str| Err(what.to_owned());
-    if hosts.is_some() {
-        if !is_network {
-            return refuse(
-                "shared memory reaches one host: take --hosts with --link (FLAGPOST_LINK) fabric or \
-                 auto",
-            );
-        }
-        if address.is_none() {
-            return refuse(
-                "--hosts takes --address (FLAGPOST_ADDRESS): this host's address, as the others \
-                 reach it",
-            );
-        }
-        if matches!(arguments.bind, Bind::List(_)) {
-            return refuse("--bind takes no list of processors where ranks are on other hosts");
-        }
-        if provider.as_deref() == Some("shm") {
-            return refuse(
-                "--provider (FLAGPOST_PROVIDER) shm reaches one host: take another with --hosts",
-            );
-        }
+    let (is_elsewhere, has_address) = (hosts.is_some(), address.is_some());
+    let of_shm = mode != MODES[0] || arguments.directory.is_some();
+    let wrong = [
+        (
+            is_elsewhere && !is_network,
+            "shared memory reaches one host: take --hosts with --link (FLAGPOST_LINK) fabric or auto",
+        ),
+        (
+            is_elsewhere && !has_address,
+            "--hosts takes --address (FLAGPOST_ADDRESS): this host's address, as the others reach it",
+        ),
+        (
+            is_elsewhere && matches!(arguments.bind, Bind::List(_)),
+            "--bind takes no list of processors where ranks are on other hosts",
+        ),
+        (
+            is_elsewhere && provider.as_deref() == Some("shm"),
+            "--provider (FLAGPOST_PROVIDER) shm reaches one host: take another with --hosts",
+        ),
+        (
+            is_network && of_shm,
+            "--mode and --mem-in are for --link shm",
+        ),
+        (
+            address.is_some_and(|address| address.is_unspecified()),
+            "--address (FLAGPOST_ADDRESS) takes one address of this host, at which the ranks reach it",
+        ),
+    ];
+    if let Some((_, why)) = wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
+        return Err(why.to_owned());
     }
-    if is_network && (mode != MODES[0] || arguments.directory.is_some()) {
-        return refuse("--mode and --mem-in are for --link shm");
-    }
-    if address.is_some_and(|address| address.is_unspecified()) {
-        return refuse(
-            "--address (FLAGPOST_ADDRESS) takes one address of this host, at which the ranks reach \
-             it",
-        );
-    }
-    let Some((program, rest)) = arguments.program.split_first() else {
-        return refuse("no program is named");
-    };
+    let program = arguments.program.split_first();
+    let (program, rest) = program.ok_or("no program is named")?;
     // Without them what is typed at the terminal ends the launcher, and the ranks with it.
     let signals = signals().ok();
     let (mut first, mut followers): (Option<Ended>, _) = (None, launch::Followers::default());

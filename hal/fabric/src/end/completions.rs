@@ -176,11 +176,8 @@ impl End {
         ));
         if !self.ended(entry.op_context, false) {
             // It may be a put without a completion: of which rank, nothing tells.
-            let open = |peer: &&Peer| peer.unconfirmed.get();
-            self.known()
-                .iter()
-                .filter(open)
-                .for_each(|peer| self.fails(peer));
+            let open = self.known().iter().filter(|peer| peer.unconfirmed.get());
+            open.for_each(|peer| self.fails(peer));
         }
     }
 

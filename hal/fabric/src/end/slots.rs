@@ -118,20 +118,14 @@ impl Slots {
     /// How many operations are in flight of which an end is to be told.
     pub(super) fn in_flight(&self) -> usize {
         let flights = self.flights.borrow();
-        flights
-            .iter()
-            .flatten()
-            .filter(|flight| !flight.silent)
-            .count()
+        let told = flights.iter().flatten().filter(|flight| !flight.silent);
+        told.count()
     }
 
     /// Looks at each operation in flight.
     pub(super) fn for_each(&self, with: impl FnMut(&mut Flight)) {
-        self.flights
-            .borrow_mut()
-            .iter_mut()
-            .flatten()
-            .for_each(with);
+        let mut flights = self.flights.borrow_mut();
+        flights.iter_mut().flatten().for_each(with);
     }
 }
 

@@ -236,10 +236,8 @@ impl Thread {
 
     /// Sleeps until there is something to hear, or for a little.
     fn sleep(&self) {
-        let members = self
-            .members
-            .iter()
-            .filter_map(|member| member.wire.as_ref());
+        let members = self.members.iter();
+        let members = members.filter_map(|member| member.wire.as_ref());
         let strangers = self.strangers.iter().map(|stranger| &stranger.wire);
         let wanted = |wire: &Wire| {
             let out = if wire.is_full() {
@@ -376,11 +374,9 @@ impl Thread {
         if !self.members.iter().all(|member| member.gives.is_some()) {
             return;
         }
-        let gives = self
-            .members
-            .iter_mut()
-            .filter_map(|member| member.gives.take());
-        let all = pack(&gives.collect::<Vec<_>>());
+        let members = self.members.iter_mut();
+        let gives: Vec<_> = members.filter_map(|member| member.gives.take()).collect();
+        let all = pack(&gives);
         self.tell(Kind::All, &all);
     }
 

@@ -28,18 +28,9 @@ pub(super) enum Kind {
 
 impl Kind {
     fn of(number: u8) -> Option<Self> {
+        use Kind::{Again, All, Answer, Ask, End, Ended, Gather, Join, Leave, Left, Lost};
         let all = [
-            Self::Join,
-            Self::Gather,
-            Self::Leave,
-            Self::All,
-            Self::Lost,
-            Self::Left,
-            Self::End,
-            Self::Ended,
-            Self::Again,
-            Self::Ask,
-            Self::Answer,
+            Join, Gather, Leave, All, Lost, Left, End, Ended, Again, Ask, Answer,
         ];
         all.into_iter().find(|kind| *kind as u8 == number)
     }

@@ -118,9 +118,8 @@ impl Network {
 
     fn fails(&self, what: &str) -> OpenError {
         let provider = self.abilities().provider;
-        let why = self
-            .failure()
-            .map_or(String::new(), |why| format!(" ({why})"));
+        let why = self.failure().map(|why| format!(" ({why})"));
+        let why = why.unwrap_or_default();
         OpenError::from(format!("provider {provider} does not work: {what}{why}"))
     }
 }

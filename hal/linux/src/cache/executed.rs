@@ -192,15 +192,9 @@ fn streams_pass_the_cache() {
         let bytes = machine.regions().bytes(at.plus(61), 3 + 8 + 4 + 1);
         for choice in Instructions::choices() {
             let drop = choice.discard_name();
-            let streamed = [
-                drop,
-                drop,
-                "sfence",
-                "maskmovdqu",
-                "movnti",
-                "movnti",
-                "maskmovdqu",
-            ];
+            let [drops, middle, end] =
+                [&[drop, drop, "sfence"][..], &["movnti"; 2], &["maskmovdqu"]];
+            let streamed = [drops, end, middle, end].concat();
             let (names, lines) = executed(|| choice.stream(bytes, &[1; 16]));
             assert_eq!((&names[..], lines), (&streamed[..], 2));
         }
@@ -214,28 +208,29 @@ fn accesses_take_what_the_mode_says() {
         let [back, drop] = machine.mode().names();
         assert_eq!(executed(|| machine.load_u32(at)), (vec![drop, "mfence"], 0));
         assert_eq!(executed(|| machine.load_u8(at)), (vec![drop, "mfence"], 0));
-        let (names, ()) = executed(|| machine.store_u32(at, 1));
-        assert_eq!(names, [drop, "sfence", "movnti", "sfence"]);
-        let (names, ()) = executed(|| machine.store_u8(at, 1));
-        assert_eq!(names, [drop, "sfence", "maskmovdqu", "sfence"]);
-        let (names, ()) = executed(|| machine.store_bytes(at, &[1; 72]));
+        let takes = |names: &[&str], act: &dyn Fn()| assert_eq!(executed(act).0, names);
+        takes(&[drop, "sfence", "movnti", "sfence"], &|| {
+            machine.store_u32(at, 1)
+        });
+        takes(&[drop, "sfence", "maskmovdqu", "sfence"], &|| {
+            machine.store_u8(at, 1)
+        });
         let streamed = [&[drop, drop, "sfence"][..], &["movnti"; 9]].concat();
-        assert_eq!(names, streamed);
-        let (names, ()) = executed(|| machine.load_bytes(at, &mut [0; 72]));
-        assert_eq!(names, ["sfence", drop, drop, "mfence"]);
+        takes(&streamed, &|| machine.store_bytes(at, &[1; 72]));
+        takes(&["sfence", drop, drop, "mfence"], &|| {
+            machine.load_bytes(at, &mut [0; 72])
+        });
         let lines = [Lines::covering::<Linux<SoftwareCoherent>>(at, 72)];
-        let (names, ()) = executed(|| {
+        takes(&[back, back], &|| {
             machine.write(at, &[2; 72]);
             machine.write_back(&lines);
         });
-        assert_eq!(names, [back, back]);
-        let (names, ()) = executed(|| {
+        takes(&[drop, drop, "mfence"], &|| {
             machine.invalidate(&lines);
             machine.read(at, &mut [0; 72]);
         });
-        assert_eq!(names, [drop, drop, "mfence"]);
-        assert_eq!(executed(|| machine.drain()).0, ["sfence"]);
-        assert_eq!(executed(|| machine.acquire()).0, ["mfence"]);
-        assert_eq!(executed(|| machine.settle()).0, ["mfence"]);
+        takes(&["sfence"], &|| machine.drain());
+        takes(&["mfence"], &|| machine.acquire());
+        takes(&["mfence"], &|| machine.settle());
     });
 }

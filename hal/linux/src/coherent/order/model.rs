@@ -68,6 +68,10 @@ fn plain<T>(value: T) -> Plain<T> {
     Plain(UnsafeCell::new(value))
 }
 
+fn zero() -> AtomicU64 {
+    AtomicU64::new(0)
+}
+
 /// A record in memory.
 struct Entry<L> {
     words: [AtomicU32; 2],
@@ -149,13 +153,7 @@ macro_rules! needs {
 /// Message passing: the rest of a record is seen by who sees its first word.
 fn record(producer: Without, owner: Without) {
     two(
-        || {
-            (
-                Entry::new(|| AtomicU64::new(0)),
-                AtomicU64::new(0),
-                AtomicU32::new(0),
-            )
-        },
+        || (Entry::new(zero), zero(), AtomicU32::new(0)),
         move |(entry, ..)| {
             store_record(&producer, entry.at(), [1, 2], [3, 4]);
         },
@@ -174,7 +172,7 @@ needs!(record:
 /// Give-back: who finds that its record was taken finds what was stored for it.
 fn given_back(producer: Without, owner: Without) {
     two(
-        || stored(|| AtomicU64::new(0)),
+        || stored(zero),
         move |(_, place, last)| {
             if has_come(&producer, last, 1) {
                 assert_eq!(place.get(), 4);
@@ -221,7 +219,7 @@ fn one_rank_claims(producer: Without, owner: Without) {
     const DONE: u64 = 9;
     two(
         || {
-            let entry = Entry::new(|| AtomicU64::new(0));
+            let entry = Entry::new(zero);
             store_record(&Without::Nothing, entry.at(), [1, 2], [3, 4]);
             (entry, plain(0), AtomicU32::new(0))
         },
@@ -262,7 +260,7 @@ needs!(one_rank_claims:
 /// Two records of one producer: who takes the second, and does not find the first behind that,
 /// overtakes.
 fn in_turn(producer: Without, owner: Without) {
-    let entry = || Entry::new(|| AtomicU64::new(0));
+    let entry = || Entry::new(zero);
     two(
         move || [entry(), entry()],
         move |[facing, ring]| {
@@ -270,16 +268,11 @@ fn in_turn(producer: Without, owner: Without) {
             store_record(&producer, ring.at(), [1, 0], [0, 0]);
         },
         move |[facing, ring]| {
-            take_record(
-                &owner,
-                ring.at(),
-                1,
-                |head| head,
-                |_, _| {
-                    assert_eq!(load_record(facing.at()), 1);
-                    None
-                },
-            );
+            let answer = |_, _| {
+                assert_eq!(load_record(facing.at()), 1);
+                None
+            };
+            take_record(&owner, ring.at(), 1, |head| head, answer);
         },
         |_, (), ()| {},
     );
@@ -298,7 +291,7 @@ fn settled(first: Without, second: Without) {
         other.get()
     };
     two(
-        || [AtomicU64::new(0), AtomicU64::new(0)],
+        || [zero(), zero()],
         move |[a, b]| act(first, a, b),
         move |[a, b]| act(second, b, a),
         |_, first, second| assert_ne!((first, second), (0, 0)),
