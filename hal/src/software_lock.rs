@@ -182,55 +182,36 @@ where
 // ---- Everything else is the machine's. (No `NativeAtomics`: a machine with those needs no such
 // lock.) ----
 
+/// Methods that are those of the machine underneath.
+macro_rules! passed_on {
+    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
+        $(
+            #[inline(always)]
+            #[track_caller]
+            fn $name(&self $(, $argument: $type)*) $(-> $result)? {
+                self.machine.$name($($argument),*)
+            }
+        )*
+    };
+}
+
 impl<M: UncachedMemory, const PATIENCE: u32> UncachedMemory for WithSoftwareLock<M, PATIENCE> {
-    #[track_caller]
-    fn load_u8(&self, at: Address) -> u8 {
-        self.machine.load_u8(at)
-    }
-
-    #[track_caller]
-    fn store_u8(&self, at: Address, value: u8) {
-        self.machine.store_u8(at, value);
-    }
-
-    #[track_caller]
-    fn load_u32(&self, at: Address) -> u32 {
-        self.machine.load_u32(at)
-    }
-
-    #[track_caller]
-    fn store_u32(&self, at: Address, value: u32) {
-        self.machine.store_u32(at, value);
-    }
-
-    #[track_caller]
-    fn store_bytes(&self, at: Address, from: &[u8]) {
-        self.machine.store_bytes(at, from);
-    }
-
-    #[track_caller]
-    fn load_bytes(&self, at: Address, into: &mut [u8]) {
-        self.machine.load_bytes(at, into);
-    }
-
-    fn zero(&self, at: Address, len: usize) -> bool {
-        self.machine.zero(at, len)
-    }
-
-    fn loads_lines(&self, region: Region) -> bool {
-        self.machine.loads_lines(region)
+    passed_on! {
+        fn load_u8(&self, at: Address) -> u8;
+        fn store_u8(&self, at: Address, value: u8);
+        fn load_u32(&self, at: Address) -> u32;
+        fn store_u32(&self, at: Address, value: u32);
+        fn store_bytes(&self, at: Address, from: &[u8]);
+        fn load_bytes(&self, at: Address, into: &mut [u8]);
+        fn zero(&self, at: Address, len: usize) -> bool;
+        fn loads_lines(&self, region: Region) -> bool;
     }
 }
 
 impl<M: CachedMemory, const PATIENCE: u32> CachedMemory for WithSoftwareLock<M, PATIENCE> {
-    #[track_caller]
-    fn read(&self, at: Address, into: &mut [u8]) {
-        self.machine.read(at, into);
-    }
-
-    #[track_caller]
-    fn write(&self, at: Address, from: &[u8]) {
-        self.machine.write(at, from);
+    passed_on! {
+        fn read(&self, at: Address, into: &mut [u8]);
+        fn write(&self, at: Address, from: &[u8]);
     }
 }
 
@@ -239,116 +220,56 @@ impl<M: CachedMemory, const PATIENCE: u32> CachedMemory for WithSoftwareLock<M, 
 unsafe impl<M: Coherence, const PATIENCE: u32> Coherence for WithSoftwareLock<M, PATIENCE> {
     const LINE: usize = M::LINE;
 
-    #[track_caller]
-    fn write_back(&self, spans: &[Lines]) {
-        self.machine.write_back(spans);
-    }
-
-    #[track_caller]
-    fn invalidate(&self, spans: &[Lines]) {
-        self.machine.invalidate(spans);
-    }
-
-    #[track_caller]
-    fn drain(&self) {
-        self.machine.drain();
-    }
-
-    #[track_caller]
-    fn acquire(&self) {
-        self.machine.acquire();
-    }
-
-    #[track_caller]
-    fn settle(&self) {
-        self.machine.settle();
+    passed_on! {
+        fn write_back(&self, spans: &[Lines]);
+        fn invalidate(&self, spans: &[Lines]);
+        fn drain(&self);
+        fn acquire(&self);
+        fn settle(&self);
     }
 }
 
 impl<M: MessageBuffer, const PATIENCE: u32> MessageBuffer for WithSoftwareLock<M, PATIENCE> {
-    fn message_buffer_size(&self) -> usize {
-        self.machine.message_buffer_size()
+    passed_on! {
+        fn message_buffer_size(&self) -> usize;
     }
 }
 
 impl<M: Topology, const PATIENCE: u32> Topology for WithSoftwareLock<M, PATIENCE> {
     const LISTENS: bool = M::LISTENS;
 
-    fn cores(&self) -> u16 {
-        self.machine.cores()
-    }
-
-    fn core(&self) -> CoreId {
-        self.machine.core()
-    }
-
     /// Less than the machine's: the flags lie after it.
     fn memory_size(&self) -> usize {
         self.flags
     }
 
-    #[inline(always)]
-    fn called(&self, place: &'static Location<'static>) {
-        self.machine.called(place);
-    }
-
-    #[inline(always)]
-    fn looks(&self, place: &'static Location<'static>) {
-        self.machine.looks(place);
-    }
-
-    #[inline(always)]
-    fn expected(&self, at: Address, len: usize, what: Expected<'_>) {
-        self.machine.expected(at, len, what);
-    }
-
-    fn lost(&self) -> Option<CoreId> {
-        self.machine.lost()
-    }
-
-    fn is_lost(&self, core: CoreId) -> bool {
-        self.machine.is_lost(core)
-    }
-
-    fn has_left(&self, core: Option<CoreId>) -> bool {
-        self.machine.has_left(core)
+    passed_on! {
+        fn cores(&self) -> u16;
+        fn core(&self) -> CoreId;
+        fn called(&self, place: &'static Location<'static>);
+        fn looks(&self, place: &'static Location<'static>);
+        fn expected(&self, at: Address, len: usize, what: Expected<'_>);
+        fn lost(&self) -> Option<CoreId>;
+        fn is_lost(&self, core: CoreId) -> bool;
+        fn has_left(&self, core: Option<CoreId>) -> bool;
     }
 }
 
 impl<M: Clock, const PATIENCE: u32> Clock for WithSoftwareLock<M, PATIENCE> {
-    #[track_caller]
-    fn cycles(&self) -> u64 {
-        self.machine.cycles()
-    }
-
-    fn hertz(&self) -> u64 {
-        self.machine.hertz()
+    passed_on! {
+        fn cycles(&self) -> u64;
+        fn hertz(&self) -> u64;
     }
 }
 
 impl<M: Relax, const PATIENCE: u32> Relax for WithSoftwareLock<M, PATIENCE> {
     const LOOKS: u32 = M::LOOKS;
 
-    fn is_crowded(&self) -> bool {
-        self.machine.is_crowded()
-    }
-
-    #[track_caller]
-    fn relax(&self, watched: &[Watch]) {
-        self.machine.relax(watched);
-    }
-
-    #[inline(always)]
-    fn told(&self, core: CoreId) {
-        self.machine.told(core);
-    }
-
-    #[inline(always)]
-    fn waits(&self, what: fmt::Arguments<'_>) {
-        self.machine.waits(what);
-    }
-
-    fn ended(&self) {
-        self.machine.ended();
+    passed_on! {
+        fn is_crowded(&self) -> bool;
+        fn relax(&self, watched: &[Watch]);
+        fn told(&self, core: CoreId);
+        fn waits(&self, what: fmt::Arguments<'_>);
+        fn ended(&self);
     }
 }

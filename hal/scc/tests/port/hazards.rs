@@ -245,26 +245,21 @@ fn h5_the_port_keeps_the_order_of_accesses_to_the_same_bytes() {
             // Two lines: the second one stays in the buffer.
             let behind = at.plus(4);
             let bulk = |value: u8| scc.store_bytes(at, &[value; 8]);
+            let is = |found: u32, value: u32, what: &str| {
+                assert_eq!(found, value, "{mapping:?}: {what}");
+            };
             bulk(1);
             scc.store_u32(behind, 2);
             scc.drain();
-            assert_eq!(in_memory(&chip, behind), 2, "{mapping:?}: word over bulk");
+            is(in_memory(&chip, behind), 2, "word over bulk");
             bulk(3);
-            assert_eq!(
-                scc.load_u32(behind),
-                0x0303_0303,
-                "{mapping:?}: word of bulk"
-            );
+            is(scc.load_u32(behind), 0x0303_0303, "word of bulk");
             bulk(4);
-            assert_eq!(scc.load_u8(behind.plus(3)), 4, "{mapping:?}: byte of bulk");
+            is(scc.load_u8(behind.plus(3)).into(), 4, "byte of bulk");
             bulk(5);
             scc.store_u8(behind, 6);
             scc.drain();
-            assert_eq!(
-                in_memory(&chip, behind),
-                0x0505_0506,
-                "{mapping:?}: byte over bulk"
-            );
+            is(in_memory(&chip, behind), 0x0505_0506, "byte over bulk");
             bulk(7);
             let mut seen = [0; 64];
             scc.load_bytes(at, &mut seen[..8]);
@@ -275,11 +270,7 @@ fn h5_the_port_keeps_the_order_of_accesses_to_the_same_bytes() {
             scc.store_u32(behind, 9);
             bulk(10);
             scc.drain();
-            assert_eq!(
-                in_memory(&chip, behind),
-                0x0A0A_0A0A,
-                "{mapping:?}: bulk over word"
-            );
+            is(in_memory(&chip, behind), 0x0A0A_0A0A, "bulk over word");
         }
     }
 }
