@@ -280,9 +280,9 @@ mod tests {
 
     /// An environment, and what it says: rank, ranks, and where the memory is.
     ///
-    /// MPICH's processes on each host are a step of Slurm's; its ranks are not. Slurm gives the same
-    /// numbers both names. Those of a lone process may be left from before. A batch script's own
-    /// shell is no step.
+    /// MPICH's processes on each host are a step of Slurm's; its ranks are not. Slurm gives the
+    /// same numbers both names. Those of a lone process may be left from before. A batch script's
+    /// own shell is no step.
     const STARTERS: &str = r#"
         HOME=x => 0 1 Own
         FLAGPOST_FD=3 OURS => 1 4 Descriptor(3)
