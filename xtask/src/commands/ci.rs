@@ -4,7 +4,7 @@
 //! step's time is shown, since a slow one is sooner or later left out.
 
 use std::panic::resume_unwind;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use super::{doctor, fabric, features, handed, panics, scc, selftest, sizes, test, tidy};
 use crate::board::Board;
 use crate::boot::{self, Setup};
-use crate::console::{Console, left_out, out};
+use crate::console::{Console, out};
 use crate::count::Count;
 use crate::error::usage;
 use crate::image::{self, Image, Source};
@@ -68,7 +68,7 @@ const fn beside(name: &'static str, run: fn(&Console) -> Result<Count>) -> Step 
 
 /// In their order. Of those beside the others, the first share no build directory with the others,
 /// but for the image of the cases; the last come when the tests are compiled.
-const STEPS: [Step; 23] = [
+const STEPS: [Step; 25] = [
     step("tidy", tidy::check),
     step("tools", |console| Ok(Count::one(doctor::run(console)))),
     step("format", |_| cargo("fmt --all --check", &[])),
@@ -92,22 +92,26 @@ const STEPS: [Step; 23] = [
     step("features", features::check),
     step("documentation", |_| documentation()),
     step("dependencies", dependencies),
-    step("tests", |console| Ok(test::quick(console))),
+    step("tests", |console| {
+        Ok(test::only(console, &["host", "fabric"]))
+    }),
     step("fabric", fabric::ci),
     beside("no panic", |_| panics::check()),
     beside("instructions", handed::instructions),
     beside("SCC image", scc::ci),
     beside("seeds", seeds),
+    beside("qemu", |console| Ok(test::only(console, &["qemu"]))),
     beside("board an521", |console| board(console, Board::An521)),
     beside("broken images", selftest::all),
     beside("bare-metal example", example),
     beside("Cortex-M examples", cortex_m),
     beside("sizes", |console| sizes::check(console, "", false)),
     beside("exploration", |console| {
-        Ok(test::only(console, "exploration"))
+        Ok(test::only(console, &["exploration"]))
     }),
+    beside("linux", |console| Ok(test::only(console, &["linux"]))),
     beside("mutants killed", |console| {
-        Ok(test::only(console, "mutants"))
+        Ok(test::only(console, &["mutants"]))
     }),
 ];
 
@@ -181,7 +185,7 @@ fn all(
                 name,
                 time,
                 output
-                    .map(|output| told(console, &output))
+                    .map(|output| test::told(console, &output))
                     .map_err(Into::into),
             );
         }
@@ -189,17 +193,6 @@ fn all(
     out("\n== summary");
     table(&["step", "result", "passed", "failed", "seconds"], &rows);
     total
-}
-
-/// Prints what a step beside the others has said.
-fn told(console: &Console, output: &Output) -> Count {
-    for text in [&output.stdout, &output.stderr] {
-        out(String::from_utf8_lossy(text).trim_end());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let last = text.lines().last().unwrap_or_default();
-    left_out::read(last).for_each(|what| console.left_out(what));
-    Count::one(output.status.success())
 }
 
 /// A cargo command with variables, its output passed on.
@@ -396,10 +389,6 @@ mod tests {
         let console = Console::new();
         let count = all(&console, here, others.clone(), &|name| Command::new(name));
         assert_eq!((count.passed, count.failed, RUN.load(Relaxed)), (2, 3, 3));
-        let mut says = Command::new("echo");
-        says.arg("3 passed, 0 failed, 1 left out: no b");
-        let count = told(&console, &says.output().unwrap());
-        assert_eq!(console.last(count), "1 passed, 0 failed, 1 left out: no b");
     }
 
     /// `--only` with the name of a step beside the others runs that step and no other.

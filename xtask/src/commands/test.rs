@@ -4,9 +4,11 @@
 //! schedules and searches, and some parts of its own.
 
 use std::io::{BufRead, BufReader, pipe};
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -20,13 +22,13 @@ use crate::board::Board;
 use crate::boot::Setup;
 use crate::children::Running;
 use crate::compiling;
-use crate::console::{Console, out};
+use crate::console::{Console, left_out, out};
 use crate::count::Count;
 use crate::report;
 use crate::run::Run;
 use crate::session::Session;
 use crate::tools;
-use crate::{mutants, paths};
+use crate::{children, mutants, paths};
 
 /// QEMU runs of the same cases: cores, seeds, and what the names of the cases contain.
 type Runs = (u32, &'static [u32], &'static str);
@@ -162,33 +164,27 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> bool {
     if arguments.verbose {
         console.be_verbose();
     }
-    console.verdict(parts(console, arguments, &[]))
+    console.verdict(parts(console, arguments))
 }
 
-/// Parts that CI runs beside the others, as steps of their own.
-const ASIDE: [&str; 2] = ["exploration", "mutants"];
+/// Parts that wait more than they compute: the quick run makes them beside the others, one after
+/// the other.
+const BESIDE: [&str; 3] = ["qemu", "linux", FABRIC];
 
-/// The quick run but for [`ASIDE`], without the summary.
-pub(crate) fn quick(console: &Console) -> Count {
-    parts(console, &Arguments::default(), &ASIDE)
-}
-
-/// The quick run of a part, without the summary.
-pub(crate) fn only(console: &Console, part: &str) -> Count {
+/// The quick run of these parts, without the summary.
+pub(crate) fn only(console: &Console, names: &[&str]) -> Count {
     let arguments = Arguments {
-        parts: vec![part.to_owned()],
+        parts: names.iter().copied().map(str::to_owned).collect(),
         ..Arguments::default()
     };
-    parts(console, &arguments, &[])
+    parts(console, &arguments)
 }
 
-fn parts(console: &Console, arguments: &Arguments, but: &[&str]) -> Count {
+fn parts(console: &Console, arguments: &Arguments) -> Count {
     console.release();
-    let chosen = |part: &&Part| {
-        let named = arguments.parts.is_empty() || arguments.parts.iter().any(|n| n == part.name);
-        named
-            && !but.contains(&part.name)
-            && (arguments.deep || part.quick || !arguments.parts.is_empty())
+    let chosen = |part: &&Part| match &arguments.parts[..] {
+        [] => arguments.deep || part.quick,
+        names => names.iter().any(|name| name == part.name),
     };
     let mut parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
     if arguments.parts.is_empty() && !fabric::is_possible() {
@@ -213,7 +209,49 @@ fn parts(console: &Console, arguments: &Arguments, but: &[&str]) -> Count {
             Err(why) => console.error(&format!("{why:#}")),
         }
     }
-    sum(console, &parts, arguments.deep)
+    let is_whole = arguments.parts.is_empty() && !arguments.deep;
+    let (beside, here): (Vec<_>, Vec<_>) =
+        { parts.into_iter() }.partition(|part| is_whole && BESIDE.contains(&part.name));
+    let run = |part: &&Part| {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["test", "--part", part.name]);
+        command.args(arguments.verbose.then_some("--verbose"));
+        children::output(&mut command)
+    };
+    thread::scope(|scope| {
+        let others = scope.spawn(|| beside.iter().map(run).collect::<Vec<_>>());
+        let mut count = sum(console, &here, arguments.deep);
+        console.step("the parts beside the others");
+        let outputs = others.join().unwrap_or_else(|panic| resume_unwind(panic));
+        for (part, output) in beside.iter().zip(outputs) {
+            console.clear();
+            count.add(match output {
+                Ok(output) => told(console, &output),
+                Err(why) => {
+                    console.error(&format!("{}: {why}", part.name));
+                    Count::one(false)
+                }
+            });
+        }
+        count
+    })
+}
+
+/// Prints what a call of this program has said, but for its last lines: those of this call have
+/// what failed there and what was left out. Gives its count.
+pub(super) fn told(console: &Console, output: &Output) -> Count {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let text = text.trim_end();
+    let (said, last) = text.rsplit_once('\n').unwrap_or(("", text));
+    let well = output.status.success();
+    let count = numbers(last).filter(|count| well == (count.failed == 0));
+    let (said, failed) = said.rsplit_once("\nfailed:\n").unwrap_or((said, ""));
+    out(if count.is_some() { said } else { text });
+    out(String::from_utf8_lossy(&output.stderr).trim_end());
+    let failed = failed.lines().map(str::trim_start);
+    failed.for_each(|what| console.failure(what));
+    left_out::read(last).for_each(|what| console.left_out(what));
+    count.unwrap_or(Count::one(well))
 }
 
 /// Runs these parts and counts their tests: a part that cannot run, or tests nothing, has failed.
@@ -373,20 +411,20 @@ fn failed_test(line: &str) -> Option<&str> {
 
 /// Reads `test result: ok. 3 passed; 0 failed; ...`.
 fn result(line: &str) -> Option<Count> {
-    let words: Vec<&str> = line
-        .strip_prefix("test result: ")?
-        .split_whitespace()
-        .collect();
+    numbers(line.strip_prefix("test result: ")?)
+}
+
+/// Reads `3 passed, 0 failed, 1 skipped`.
+fn numbers(line: &str) -> Option<Count> {
+    let words: Vec<&str> = line.split([' ', ',', ';']).collect();
     let before = |name: &str| {
-        let at = words
-            .iter()
-            .position(|word| word.trim_end_matches(';') == name)?;
+        let at = words.iter().position(|word| *word == name)?;
         words[at.checked_sub(1)?].parse().ok()
     };
     Some(Count {
         passed: before("passed")?,
         failed: before("failed")?,
-        skipped: 0,
+        skipped: before("skipped").unwrap_or(0),
     })
 }
 
@@ -448,4 +486,41 @@ pub(crate) fn show(console: &Console, runs: &[Run]) -> Count {
     let mut count = Count::default();
     runs.iter().for_each(|run| count.add(run.count()));
     count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `sh` says, as a call of this program.
+    fn said(script: &str) -> (Console, Count) {
+        let console = Console::new();
+        let output = Command::new("sh").args(["-c", script]).output().unwrap();
+        let count = told(&console, &output);
+        (console, count)
+    }
+
+    #[test]
+    fn numbers_failures_and_reasons_of_a_call_beside_are_told_by_this_one() {
+        let last = "echo '3 passed, 1 failed, 2 skipped, 1 left out: no b'";
+        let (console, count) = said(&format!(
+            "echo a; echo; echo failed:; echo '  x'; {last}; exit 1"
+        ));
+        let all = "3 passed, 1 failed, 2 skipped, 1 left out: no b";
+        assert_eq!(console.last(count), all);
+        assert_eq!(console.failed(), ["x"]);
+    }
+
+    /// Whatever its last line says.
+    #[test]
+    fn a_call_beside_that_ends_badly_has_failed() {
+        for script in [
+            "echo 3 passed, 0 failed; exit 1",
+            "exit 2",
+            "echo a; kill $$",
+        ] {
+            assert_eq!(said(script).1, Count::one(false), "{script}");
+        }
+        assert_eq!(said("echo 3 passed, 0 failed").1.passed, 3);
+    }
 }
