@@ -28,6 +28,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::parallel::lock;
+
 /// How long children may take to end by themselves. One may be this program once more, with
 /// children of its own.
 const GRACE: Duration = Duration::from_secs(5);
@@ -36,9 +38,7 @@ const GRACE: Duration = Duration::from_secs(5);
 static REGISTER: Mutex<BTreeMap<i32, Option<PathBuf>>> = Mutex::new(BTreeMap::new());
 
 fn register() -> MutexGuard<'static, BTreeMap<i32, Option<PathBuf>>> {
-    REGISTER
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+    lock(&REGISTER)
 }
 
 /// From now on, a signal that ends this program ends its children first. A signal that this program
@@ -166,7 +166,8 @@ pub fn output(command: &mut Command) -> io::Result<Output> {
     })
 }
 
-fn all(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+/// All that a pipe delivers.
+pub fn all(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.map(|mut pipe| pipe.read_to_end(&mut bytes))
         .transpose()?;

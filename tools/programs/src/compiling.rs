@@ -2,7 +2,6 @@
 //! to build it.
 
 use std::ffi::OsStr;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,28 +9,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::children::Running;
+use crate::children::{self, Running};
 use crate::console::Console;
 use crate::paths;
 
 /// Milliseconds.
 static SPENT: AtomicU64 = AtomicU64::new(0);
-
-/// A build that runs: its time counts until this is dropped.
-pub struct Compiling(Instant);
-
-impl Compiling {
-    /// The build starts now.
-    pub fn start() -> Self {
-        Self(Instant::now())
-    }
-}
-
-impl Drop for Compiling {
-    fn drop(&mut self) {
-        SPENT.fetch_add(self.0.elapsed().as_millis() as u64, Relaxed);
-    }
-}
 
 /// How long builds have taken since this program was started.
 pub fn spent() -> Duration {
@@ -41,7 +24,7 @@ pub fn spent() -> Duration {
 /// Builds `name` in the workspace, by these words of cargo, as [`shown`].
 ///
 /// # Errors
-/// With everything the compiler said, if it failed.
+/// If it does not build: the compiler has said why.
 pub fn cargo<W: AsRef<OsStr>>(
     console: &Console,
     name: &str,
@@ -55,53 +38,23 @@ pub fn cargo<W: AsRef<OsStr>>(
     shown(console, name, &mut command).map(drop)
 }
 
-/// Runs a command of cargo that builds `name`, and shows each line that it says. Gives what it has
-/// printed on standard output. Warnings stay.
+/// Runs a command of cargo that builds `name`. On a terminal cargo shows how far it is; elsewhere
+/// it says no more than warnings and errors. Gives what it has printed on standard output.
 ///
 /// # Errors
-/// With everything the compiler said, if it failed.
+/// If it does not build: the compiler has said why.
 pub fn shown(console: &Console, name: &str, command: &mut Command) -> Result<String> {
-    console.step(format!("building {name}"));
-    let _time = Compiling::start();
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    console.building(name, command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let started = Instant::now();
     let mut cargo = Running::start(command).context("cannot run cargo")?;
-    let mut stdout = cargo.child.stdout.take().context("no pipe from cargo")?;
-    let stderr = cargo.child.stderr.take().context("no pipe from cargo")?;
-    let printed = std::thread::spawn(move || {
-        let mut text = String::new();
-        stdout.read_to_string(&mut text).map(|_| text)
-    });
-    let mut said = String::new();
-    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-        if is_status(&line) {
-            console.step(format!("building {name}: {}", line.trim()));
-        } else {
-            said += &line;
-            said.push('\n');
-        }
+    let printed = children::all(cargo.child.stdout.take())?;
+    let well = cargo.wait()?.success();
+    SPENT.fetch_add(started.elapsed().as_millis() as u64, Relaxed);
+    if !well {
+        bail!("cannot build {name}");
     }
-    let printed = printed.join().ok().and_then(Result::ok).unwrap_or_default();
-    if !cargo.wait()?.success() {
-        bail!("cannot build {name}:\n{}", said.trim_end());
-    }
-    if !said.is_empty() {
-        console.say(said.trim_end());
-    }
-    Ok(printed)
-}
-
-/// Whether cargo says what it does: a word that ends in column 12.
-fn is_status(line: &str) -> bool {
-    let word = line
-        .split_at_checked(12)
-        .filter(|(_, rest)| rest.starts_with(' '));
-    word.is_some_and(|(word, _)| {
-        let word = word.trim_start();
-        word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphabetic)
-    })
+    Ok(String::from_utf8(printed)?)
 }
 
 /// Builds `program` in the profile of the tests. Gives its path.
@@ -135,28 +88,3 @@ pub fn reference(console: &Console) -> Result<Duration> {
 
 /// It has no dependencies but the traits of machines and of links.
 pub const PIECE: &str = "flagpost-mapped";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_cargo_does_is_told_apart_from_what_the_compiler_finds() {
-        for status in [
-            "   Compiling flagpost v0.1.0 (/r)",
-            "    Finished `dev`",
-            "  Downloaded a",
-        ] {
-            assert!(is_status(status), "{status}");
-        }
-        for line in [
-            "",
-            "warning: unused",
-            "  --> kernel/src/lib.rs:1:1",
-            "   |",
-            "3  | use a;",
-        ] {
-            assert!(!is_status(line), "{line}");
-        }
-    }
-}

@@ -9,8 +9,9 @@
 //! announced its plan. A command refused for bad input then leaves one line and no more.
 
 use std::io::IsTerminal;
+use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ pub use flagpost_common::out;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::count::Count;
+use crate::parallel::lock;
 
 /// How many failures are listed at the end.
 const FAILURES: usize = 40;
@@ -94,6 +96,16 @@ impl Console {
                 .set_message(what.into());
         } else {
             *lock(&self.step) = what.into();
+        }
+    }
+
+    /// Shows that cargo builds `name`: by its own progress on a terminal, else as a step.
+    pub fn building(&self, name: &str, cargo: &mut Command) {
+        if self.terminal {
+            self.clear();
+        } else {
+            cargo.arg("--quiet");
+            self.step(format!("building {name}"));
         }
     }
 
@@ -231,11 +243,4 @@ fn spinner() -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
-}
-
-/// A panic elsewhere is no reason to print nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }

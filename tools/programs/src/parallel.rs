@@ -1,10 +1,15 @@
 //! Work on several processors.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::Result;
+
+/// Locks, also after a panic elsewhere.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Does `work` for each item, by as many threads as the host has processors, and `most` at most;
 /// what came of them is in their order. `told` is called after each, with how many are done. After
@@ -22,7 +27,7 @@ pub fn each<T: Sync, R: Send>(
             && let Some(item) = items.get(number)
         {
             let result = work(item).inspect_err(|_| next.store(items.len(), Ordering::Relaxed));
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut done = lock(&done);
             if let Ok(result) = &result {
                 told(done.len() + 1, result);
             }
