@@ -1,8 +1,7 @@
 //! A job of `flagpost-run`, one rank of which is killed or stopped; and what it leaves.
 
-use std::collections::BTreeMap;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::thread::{self, JoinHandle};
@@ -12,7 +11,7 @@ use anyhow::{Context, Result};
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::children::Running;
+use crate::children::{self, Running};
 use crate::paths;
 
 /// What the environment of all processes of a job has, and of no others.
@@ -37,21 +36,6 @@ pub(super) struct Disturbance {
     pub(super) after: Duration,
     /// How long the rank is stopped; none: it is killed.
     pub(super) pause: Option<Duration>,
-}
-
-/// A job that runs.
-pub(super) struct Job {
-    running: Running,
-    start: Instant,
-    mark: String,
-    /// In which it runs; of this job alone.
-    directory: PathBuf,
-    out: JoinHandle<String>,
-    err: JoinHandle<String>,
-    /// The processes of its ranks, of which some may have ended.
-    ranks: BTreeMap<u16, i32>,
-    /// What the names of its ranks' files in shared memory begin with, once a rank is known.
-    ends: Option<String>,
 }
 
 /// How it ended.
@@ -94,171 +78,124 @@ impl Ended {
     }
 }
 
-impl Job {
-    /// Starts `command`; `name` is another one for each job of this process.
-    pub(super) fn start(mut command: Command, name: &str) -> Result<Self> {
-        let mark = format!("{MARK}={}-{name}", std::process::id());
-        let (variable, value) = mark.split_once('=').unwrap_or_default();
-        let directory = paths::target().join("kills").join(value);
-        std::fs::create_dir_all(&directory).context("no directory for a job")?;
-        command.env(variable, value).stdin(Stdio::null());
-        command.current_dir(&directory);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let start = Instant::now();
-        let mut running = Running::start(&mut command).context("cannot start flagpost-run")?;
-        let (out, err) = (running.child.stdout.take(), running.child.stderr.take());
-        Ok(Self {
-            running,
-            start,
-            mark,
-            directory,
-            out: thread::spawn(move || all(out)),
-            err: thread::spawn(move || all(err)),
-            ranks: BTreeMap::new(),
-            ends: None,
-        })
-    }
-
-    /// Runs it to its end, `limit` at most.
-    pub(super) fn run(
-        mut self,
-        disturbance: Option<Disturbance>,
-        limit: Duration,
-    ) -> Result<Ended> {
-        let mut due = disturbance;
-        let mut stopped: Option<(Pid, Instant)> = None;
-        let mut struck = false;
-        let (status, hung) = loop {
-            if let Some(status) = self.running.try_wait()? {
-                break (Some(status), false);
-            }
-            self.find_ranks();
-            let now = self.start.elapsed();
-            if let Some(what) =
-                due.take_if(|what| now >= what.after && self.ranks.contains_key(&what.rank))
-            {
-                let pid = self.process(what.rank);
-                let signal = if what.pause.is_some() {
-                    Signal::STOP
-                } else {
-                    Signal::KILL
-                };
-                struck = pid.is_some_and(|pid| kill_process(pid, signal).is_ok());
-                stopped = pid.zip(what.pause.map(|pause| Instant::now() + pause));
-            }
-            if let Some((pid, _)) = stopped.take_if(|(_, end)| Instant::now() >= *end) {
-                // It may have been killed with its launcher.
-                let _ = kill_process(pid, Signal::CONT);
-            }
-            if now > limit {
-                break (None, true);
-            }
-            thread::sleep(LOOK);
-        };
-        let length = self.start.elapsed();
-        // The launcher's group, and with it the launcher: what it has started ends with it.
-        drop(self.running);
-        let left = if hung {
-            Vec::new()
-        } else {
-            let left = left_of(&self.mark, |_| ()).into_iter();
-            let mut left: Vec<_> = left.map(|pid| format!("process {pid}")).collect();
-            left.extend(files_of(Path::new(SHARED), self.ends.as_deref()));
-            // Without the backtraces of libraries for network cards.
-            left.extend(files(&self.directory).filter(|name| !name.ends_with(".btr")));
-            left
-        };
-        // Else who is left would keep the pipes open.
-        left_of(&self.mark, |pid| {
-            let _ = kill_process(pid, Signal::KILL);
-        });
-        std::fs::remove_dir_all(&self.directory).context("a job's directory stays")?;
-        let text = |reader: JoinHandle<String>| reader.join().unwrap_or_default();
-        Ok(Ended {
-            code: status.and_then(|status| status.code()),
-            out: text(self.out),
-            err: text(self.err),
-            struck,
-            length,
-            hung,
-            left,
-        })
-    }
-
-    /// Learns which processes of the launcher are ranks.
-    fn find_ranks(&mut self) {
-        let launcher = self.running.child.id();
-        let children = format!("/proc/{launcher}/task/{launcher}/children");
-        let children = std::fs::read_to_string(children).unwrap_or_default();
-        for pid in children
-            .split_ascii_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-        {
-            if !self.ranks.values().any(|known| *known == pid)
-                && let Some(rank) = variable(pid, "FLAGPOST_RANK")
-                && let Ok(rank) = rank.parse()
-            {
-                self.ends = self.ends.take().or_else(|| variable(pid, "FLAGPOST_ENDS"));
-                self.ranks.insert(rank, pid);
+/// Runs `command` to its end, for `limit` at most; `name` is another one for each job of this
+/// process.
+pub(super) fn run(
+    mut command: Command,
+    name: &str,
+    mut due: Option<Disturbance>,
+    limit: Duration,
+) -> Result<Ended> {
+    let mark = format!("{}-{name}", std::process::id());
+    let directory = paths::target().join("kills").join(&mark);
+    std::fs::create_dir_all(&directory).context("no directory for a job")?;
+    command.env(MARK, &mark).current_dir(&directory);
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let start = Instant::now();
+    let mut running = Running::start(&mut command).context("cannot start flagpost-run")?;
+    let out = reader(running.child.stdout.take());
+    let err = reader(running.child.stderr.take());
+    let mut ended = Ended::default();
+    // What the names of its ranks' files in shared memory begin with, once a rank is known.
+    let mut ends = None;
+    let mut stopped: Option<(Pid, Instant)> = None;
+    loop {
+        if let Some(status) = running.try_wait()? {
+            ended.code = status.code();
+            break;
+        }
+        let now = start.elapsed();
+        ended.hung = now > limit;
+        if ended.hung {
+            break;
+        }
+        for (pid, environment) in ranks(running.child.id()) {
+            ends = ends.or_else(|| variable(&environment, "FLAGPOST_ENDS"));
+            let rank = variable(&environment, "FLAGPOST_RANK");
+            let is_due = |what: &mut Disturbance| {
+                now >= what.after && rank.is_some_and(|rank| rank == what.rank.to_string())
+            };
+            if let Some(what) = due.take_if(is_due) {
+                let signal = what.pause.map_or(Signal::KILL, |_| Signal::STOP);
+                ended.struck = kill_process(pid, signal).is_ok();
+                stopped = what.pause.map(|pause| (pid, Instant::now() + pause));
             }
         }
+        if let Some((pid, _)) = stopped.take_if(|(_, end)| Instant::now() >= *end) {
+            // It may have been killed with its launcher.
+            let _ = kill_process(pid, Signal::CONT);
+        }
+        thread::sleep(LOOK);
     }
-
-    /// The process of `rank`, if it has not ended: not one that bears its number now.
-    fn process(&self, rank: u16) -> Option<Pid> {
-        let pid = *self.ranks.get(&rank)?;
-        is_of(&self.mark, pid).then(|| Pid::from_raw(pid)).flatten()
+    ended.length = start.elapsed();
+    // The launcher's group, and with it the launcher: what it has started ends with it.
+    drop(running);
+    if !ended.hung {
+        let processes = left_of(&mark, |_| ()).into_iter();
+        let processes = processes.map(|pid| format!("process {}", pid.as_raw_nonzero()));
+        let shared = files_of(Path::new(SHARED), ends.as_deref());
+        // Without the backtraces of libraries for network cards.
+        let files = files(&directory).filter(|name| !name.ends_with(".btr"));
+        ended.left = processes.chain(shared).chain(files).collect();
     }
+    // Else who is left would keep the pipes open.
+    left_of(&mark, |pid| {
+        let _ = kill_process(pid, Signal::KILL);
+    });
+    std::fs::remove_dir_all(&directory).context("a job's directory stays")?;
+    ended.out = out.join().unwrap_or_default();
+    ended.err = err.join().unwrap_or_default();
+    Ok(ended)
 }
 
-fn all(pipe: Option<impl Read>) -> String {
-    let mut bytes = Vec::new();
-    if let Some(mut pipe) = pipe {
-        // What has come until then is told.
-        let _: io::Result<usize> = pipe.read_to_end(&mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let bytes = children::all(pipe).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
 }
 
-/// The words of the environment that a process was started with. None for one that has ended.
-fn environment(pid: i32) -> Vec<u8> {
-    std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+/// These processes, each with the words of the environment that it was started with. One that has
+/// ended has none.
+fn with_environments(pids: impl Iterator<Item = String>) -> impl Iterator<Item = (Pid, String)> {
+    pids.filter_map(|name| {
+        let pid = Pid::from_raw(name.parse().ok()?)?;
+        let words = std::fs::read(format!("/proc/{name}/environ")).unwrap_or_default();
+        Some((pid, String::from_utf8_lossy(&words).into_owned()))
+    })
 }
 
-fn is_of(mark: &str, pid: i32) -> bool {
-    let environment = environment(pid);
-    let mut words = environment.split(|byte| *byte == 0);
-    words.any(|word| word == mark.as_bytes())
+/// A variable of an environment.
+fn variable(environment: &str, name: &str) -> Option<String> {
+    let value = |word: &str| Some(word.strip_prefix(name)?.strip_prefix('=')?.to_owned());
+    environment.split('\0').find_map(value)
 }
 
-/// A variable that a process was started with.
-fn variable(pid: i32, name: &str) -> Option<String> {
-    let environment = environment(pid);
-    let value = |word: &[u8]| {
-        let value = word.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        String::from_utf8(value.to_vec()).ok()
-    };
-    environment.split(|byte| *byte == 0).find_map(value)
+/// The processes that a launcher has started.
+fn ranks(launcher: u32) -> Vec<(Pid, String)> {
+    let children = format!("/proc/{launcher}/task/{launcher}/children");
+    let children = std::fs::read_to_string(children).unwrap_or_default();
+    let children = children.split_ascii_whitespace().map(str::to_owned);
+    with_environments(children).collect()
 }
 
 /// The processes of the job.
-fn processes(mark: &str) -> Vec<i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| is_of(mark, *pid)).collect()
+fn processes(mark: &str) -> Vec<Pid> {
+    let all = with_environments(files(Path::new("/proc")));
+    let ours = all.filter(|(_, environment)| variable(environment, MARK).as_deref() == Some(mark));
+    ours.map(|(pid, _)| pid).collect()
 }
 
 /// The processes of a job that are there after a while, in which `each` of them is seen.
-fn left_of(mark: &str, each: impl Fn(Pid)) -> Vec<i32> {
+fn left_of(mark: &str, each: impl Fn(Pid)) -> Vec<Pid> {
     let end = Instant::now() + PATIENCE;
     loop {
         let left = processes(mark);
         if left.is_empty() || Instant::now() > end {
             return left;
         }
-        { left.into_iter() }
-            .filter_map(Pid::from_raw)
-            .for_each(&each);
+        left.into_iter().for_each(&each);
         thread::sleep(LOOK);
     }
 }
@@ -294,8 +231,8 @@ mod tests {
             after: Duration::ZERO,
             pause,
         };
-        let job = Job::start(shell(words), &format!("{pause:?}")).unwrap();
-        job.run(Some(disturbance), LIMIT).unwrap()
+        let name = format!("{pause:?}");
+        run(shell(words), &name, Some(disturbance), LIMIT).unwrap()
     }
 
     #[test]
@@ -313,20 +250,29 @@ mod tests {
 
     #[test]
     fn what_hangs_or_stays_is_found_and_ended() {
-        let job = Job::start(shell("sleep 600; true"), "hangs").unwrap();
-        let ended = job.run(None, Duration::from_millis(50)).unwrap();
+        let ended = run(
+            shell("sleep 600; true"),
+            "hangs",
+            None,
+            Duration::from_millis(50),
+        )
+        .unwrap();
         assert!(ended.hung && ended.code.is_none(), "{ended:?}");
-        let job = Job::start(shell("setsid sleep 600 & sleep 0.1; echo a"), "stays").unwrap();
-        let ended = job.run(None, LIMIT).unwrap();
+        let ended = run(
+            shell("setsid sleep 600 & sleep 0.1; echo a"),
+            "stays",
+            None,
+            LIMIT,
+        )
+        .unwrap();
         assert_eq!(ended.left.len(), 1, "{ended:?}");
         assert_eq!((ended.code, &*ended.out), (Some(0), "a\n"));
-        assert!(processes(&format!("{MARK}={}-stays", std::process::id())).is_empty());
+        assert!(processes(&format!("{}-stays", std::process::id())).is_empty());
     }
 
     #[test]
     fn files_in_the_directory_are_found_but_for_backtraces() {
-        let job = Job::start(shell("touch a b.btr; pwd"), "files").unwrap();
-        let ended = job.run(None, LIMIT).unwrap();
+        let ended = run(shell("touch a b.btr; pwd"), "files", None, LIMIT).unwrap();
         assert_eq!(ended.left, ["a"]);
         assert!(!Path::new(ended.out.trim()).exists(), "{ended:?}");
     }

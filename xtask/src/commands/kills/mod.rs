@@ -30,7 +30,6 @@ mod job;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -42,34 +41,26 @@ use crate::console::{Console, out};
 use crate::count::Count;
 use crate::tools::PROVIDERS;
 use crate::{compiling, paths, tools};
-use job::{Disturbance, Job};
+use job::{Disturbance, Ended};
 
-/// The examples, with the most ranks that each is run with: more would only look on.
-const EXAMPLES: [(&str, u16); 6] = [
-    ("hello-linux", 4),
-    ("pingpong", 2),
-    ("halo", 4),
-    ("hashtable", 4),
-    ("workqueue", 4),
-    ("stencil", 4),
+/// An example, the most ranks that it is run with (more would only look on), and its command line.
+type Example = (&'static str, u16, &'static str);
+
+/// Programs of `flagpost-apps` have sizes that take about as long as the other examples.
+const EXAMPLES: [Example; 6] = [
+    ("hello-linux", 4, "hello-linux"),
+    ("pingpong", 2, "pingpong"),
+    ("halo", 4, "app halo pscw 16 500"),
+    ("hashtable", 4, "app hashtable fence 2048 2000"),
+    ("workqueue", 4, "workqueue"),
+    ("stencil", 4, "app stencil notified 250 16"),
 ];
 
-/// The command line of an example. Programs of `flagpost-apps` have sizes that take about as long
-/// as the other examples.
-fn words(example: &str) -> Vec<&str> {
-    match example {
-        "halo" => vec!["app", "halo", "pscw", "16", "500"],
-        "hashtable" => vec!["app", "hashtable", "fence", "2048", "2000"],
-        "stencil" => vec!["app", "stencil", "notified", "250", "16"],
-        example => vec![example],
-    }
-}
-
 /// The example that goes on after a loss.
-const GOING_ON: (&str, u16) = ("going-on", 4);
+const GOING_ON: Example = ("going-on", 4, "going-on");
 
 /// The example that does least but start.
-const SHORTEST: &str = "hello-linux";
+const SHORTEST: Example = EXAMPLES[0];
 
 /// Providers that are modes of shared memory.
 const MODES: [&str; 3] = ["coherent", "software-coherent", "emulated"];
@@ -109,7 +100,7 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
     let examples = match &arguments.example {
         None => EXAMPLES.to_vec(),
         Some(name) => { EXAMPLES.into_iter().chain([GOING_ON]) }
-            .filter(|(example, _)| example == name)
+            .filter(|(example, ..)| example == name)
             .collect(),
     };
     if examples.is_empty() {
@@ -131,9 +122,9 @@ pub(crate) fn run(console: &Console, arguments: &Arguments) -> Result<bool> {
 /// What CI runs.
 pub(crate) fn ci(console: &Console) -> Result<Count> {
     let plan = Plan {
-        examples: vec![("hello-linux", 2), ("halo", 2)],
+        examples: vec![EXAMPLES[0], EXAMPLES[2]],
         providers: PROVIDERS.map(str::to_owned).to_vec(),
-        ranks: None,
+        ranks: Some(2),
         // Both are killed over both providers, and stopped.
         seed: 2,
         number: CI_TURNS,
@@ -156,7 +147,7 @@ pub(crate) fn ci(console: &Console) -> Result<Count> {
 
 /// What is run.
 struct Plan {
-    examples: Vec<(&'static str, u16)>,
+    examples: Vec<Example>,
     providers: Vec<String>,
     ranks: Option<u16>,
     seed: u64,
@@ -166,7 +157,7 @@ struct Plan {
 /// A job, undisturbed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
-    example: &'static str,
+    example: Example,
     provider: String,
     ranks: u16,
 }
@@ -183,55 +174,43 @@ struct Turn {
     pause: Option<Duration>,
 }
 
-/// How a job with a disturbed rank ended.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
-    /// All ranks had ended before.
-    Before,
-    /// It was stopped for a while, and ended well.
-    Paused,
-    /// The others were told by `PeerLost`.
-    PeerLost,
-    /// The others were told while they met.
-    WhileMeeting,
-    /// The others had ended well, or ended well.
-    OthersWell,
-    /// With another error.
-    Error,
-    /// One of them has crashed inside libfabric: by a signal that nobody has sent.
-    Crash,
-    /// A rule is broken.
-    Broken,
-}
-
-impl End {
-    /// Whether the turn counts as failed.
-    fn is_failure(self) -> bool {
-        matches!(self, Self::Error | Self::Broken)
-    }
-}
-
-const ENDS: [(End, &str); 8] = [
-    (End::Before, "ended before"),
-    (End::Paused, "stopped, and well"),
-    (End::PeerLost, "PeerLost"),
-    (End::WhileMeeting, "lost while they met"),
-    (End::OthersWell, "others ended well"),
-    (End::Error, "another error"),
-    (End::Crash, "crashed"),
-    (End::Broken, "BROKEN"),
+/// How jobs with a disturbed rank end. All ranks had ended before; one was stopped for a while, and
+/// all ended well; the others were told by `PeerLost`; they were told while they met; they had
+/// ended well, or ended well; with another error; one of them has crashed inside libfabric, by a
+/// signal that nobody has sent; a rule is broken.
+const ENDS: [&str; 8] = [
+    BEFORE,
+    PAUSED,
+    PEER_LOST,
+    WHILE_MEETING,
+    OTHERS_WELL,
+    ERROR,
+    CRASH,
+    BROKEN,
 ];
+const BEFORE: &str = "ended before";
+const PAUSED: &str = "stopped, and well";
+const PEER_LOST: &str = "PeerLost";
+const WHILE_MEETING: &str = "lost while they met";
+const OTHERS_WELL: &str = "others ended well";
+const ERROR: &str = "another error";
+const CRASH: &str = "crashed";
+const BROKEN: &str = "BROKEN";
+
+/// One of [`ENDS`]; and why, if there is something to say.
+type End = (&'static str, Option<String>);
 
 impl Plan {
     fn run(&self, console: &Console) -> Result<Count> {
         if self.providers.iter().any(|name| !MODES.contains(&&**name)) {
             tools::libfabric(console)?;
         }
-        let programs = build(console)?;
+        let words = ["build", "--bins", "--examples"];
+        compiling::cargo(console, "flagpost-run and the examples", words)?;
         let mut undisturbed = BTreeMap::new();
-        let mut ends: BTreeMap<(&str, String), Vec<End>> = BTreeMap::new();
-        let mut finished: BTreeMap<(&str, String, u16), u32> = BTreeMap::new();
-        let mut count = Count::default();
+        let mut ends: BTreeMap<[String; 2], Vec<&str>> = BTreeMap::new();
+        let mut finished: BTreeMap<(String, u16), u32> = BTreeMap::new();
+        let (mut count, mut continued) = (Count::default(), false);
         for number in 0..self.number {
             let turn = self.turn(number);
             console.progress(number.into(), self.number.into(), "ranks killed");
@@ -241,51 +220,38 @@ impl Plan {
             };
             for kind in [&shortest, &turn.kind] {
                 if !undisturbed.contains_key(kind) {
-                    undisturbed.insert(kind.clone(), Undisturbed::run(&programs, kind)?);
+                    undisturbed.insert(kind.clone(), kind.undisturbed()?);
                 }
             }
-            let start = undisturbed[&shortest].length;
             let before = &undisturbed[&turn.kind];
-            let ended = before.disturb(&programs, &turn, start, number)?;
-            let (mut end, mut why) = before.judge(&turn, &ended);
-            let others = ended.finished_with();
-            if turn.kind.example == GOING_ON.0 && end == End::OthersWell && others.is_none() {
-                let told = "the others have ended without a result";
-                (end, why) = (End::Broken, Some(told.to_owned()));
+            let ended = turn.run(before, undisturbed[&shortest].length, number)?;
+            let (end, why) = judge(before, &turn, &ended);
+            count.add(self.tell(console, number, &turn, (end, why)));
+            let name = [turn.kind.example.0, &turn.kind.provider].map(str::to_owned);
+            if let (OTHERS_WELL, Some(ranks)) = (end, ended.finished_with()) {
+                continued |= ranks < turn.kind.ranks;
+                *finished.entry((name.join(", "), ranks)).or_default() += 1;
             }
-            count.add(self.tell(console, number, &turn, end, why));
-            if let (End::OthersWell, Some(ranks)) = (end, others) {
-                let row = (turn.kind.example, turn.kind.provider.clone(), ranks);
-                *finished.entry(row).or_default() += 1;
-            }
-            let row = (turn.kind.example, turn.kind.provider);
-            ends.entry(row).or_default().push(end);
+            ends.entry(name).or_default().push(end);
         }
         console.clear();
-        print(&ends);
+        print(ends);
         let continues = self.examples.contains(&GOING_ON) && self.number >= CI_TURNS;
-        let fewer = |ranks: &u16| self.ranks.is_none_or(|all| *ranks < all);
-        if continues && !finished.keys().any(|(_, _, ranks)| fewer(ranks)) {
+        if continues && !continued {
             console.say("no job has continued with fewer ranks");
             count.add(Count::one(false));
         }
-        for ((example, provider, ranks), jobs) in finished {
+        for ((name, ranks), jobs) in finished {
             out(&format!(
-                "{example}, {provider}: {jobs} killed jobs have finished with {ranks} ranks"
+                "{name}: {jobs} killed jobs have finished with {ranks} ranks"
             ));
         }
         Ok(count)
     }
 
     /// Prints why turn `number` has ended so, if there is anything to say, and counts it.
-    fn tell(
-        &self,
-        console: &Console,
-        number: u32,
-        turn: &Turn,
-        end: End,
-        why: Option<String>,
-    ) -> Count {
+    fn tell(&self, console: &Console, number: u32, turn: &Turn, (end, why): End) -> Count {
+        let failed = [ERROR, BROKEN].contains(&end);
         if let Some(why) = why {
             let what = match turn.pause {
                 Some(pause) => format!("stopped for {pause:?}"),
@@ -294,29 +260,29 @@ impl Plan {
             let told = format!(
                 "turn {number} of seed {}: {} over {}, rank {} of {} {what} at {:.3} of {}: {why}",
                 self.seed,
-                turn.kind.example,
+                turn.kind.example.0,
                 turn.kind.provider,
                 turn.rank,
                 turn.kind.ranks,
                 turn.moment,
                 if turn.early { "the start" } else { "its work" },
             );
-            if end.is_failure() {
+            if failed {
                 console.error(&told);
             } else {
                 console.say(&told);
             }
         }
-        Count::one(!end.is_failure())
+        Count::one(!failed)
     }
 
     /// The turn of this number: the same for the same seed.
     fn turn(&self, number: u32) -> Turn {
         let mut random = Dice::new(self.seed.wrapping_mul(0x1_0000_0001) ^ u64::from(number) << 20);
-        let (example, most) = self.examples[random.below(self.examples.len())];
+        let example = self.examples[random.below(self.examples.len())];
         let provider = self.providers[random.below(self.providers.len())].clone();
         // More often few than many: jobs of many take long where ranks share processors.
-        let more = [0; 2].map(|_| random.below(usize::from(most - 1)));
+        let more = [0; 2].map(|_| random.below(usize::from(example.1 - 1)));
         let ranks = self.ranks.unwrap_or(2 + more[0].min(more[1]) as u16);
         let rank = random.below(ranks.into()) as u16;
         let moment = random.below(1000) as f64 / 1000.0;
@@ -337,175 +303,145 @@ impl Plan {
     }
 }
 
-/// Where `flagpost-run` and the examples are.
-fn build(console: &Console) -> Result<PathBuf> {
-    let words = ["build", "--bins", "--examples"];
-    compiling::cargo(console, "flagpost-run and the examples", words)?;
-    Ok(paths::target().join("debug"))
-}
+impl Kind {
+    fn command(&self) -> Command {
+        let mut words = self.example.2.split(' ');
+        let programs = paths::target().join("debug");
+        let mut command = Command::new(programs.join("flagpost-run"));
+        let link = match MODES.contains(&&*self.provider) {
+            true => ["--link", "shm", "--mode"],
+            false => ["--link", "fabric", "--provider"],
+        };
+        command.args(link).arg(&self.provider);
+        command.args(["-n", &self.ranks.to_string()]);
+        command.args(["--grace", "10", "--mem", "1M"]);
+        command.args({ words.next() }.map(|name| programs.join("examples").join(name)));
+        command.args(words);
+        command
+    }
 
-/// A job of this kind.
-fn command(programs: &Path, kind: &Kind) -> Command {
-    let words = words(kind.example);
-    let mut command = Command::new(programs.join("flagpost-run"));
-    let link = match MODES.contains(&&*kind.provider) {
-        true => ["--link", "shm", "--mode"],
-        false => ["--link", "fabric", "--provider"],
-    };
-    command
-        .args(link)
-        .args([&kind.provider, "-n", &kind.ranks.to_string()])
-        .args(["--grace", "10", "--mem", "1M"])
-        .arg(programs.join("examples").join(words[0]))
-        .args(&words[1..]);
-    command
-}
-
-/// What a job does that nobody disturbs.
-struct Undisturbed {
-    length: Duration,
-    lines: Vec<String>,
-}
-
-impl Undisturbed {
-    fn run(programs: &Path, kind: &Kind) -> Result<Self> {
+    /// What its job does that nobody disturbs.
+    fn undisturbed(&self) -> Result<Ended> {
         /// The longest takes a minute where ranks share processors.
         const LIMIT: Duration = Duration::from_secs(300);
-        let ended = Job::start(command(programs, kind), "undisturbed")?.run(None, LIMIT)?;
+        let ended = job::run(self.command(), "undisturbed", None, LIMIT)?;
         if ended.code != Some(0) || !ended.left.is_empty() {
             let left = ended.left.join(", ");
-            bail!("{kind:?} fails, undisturbed: {} {left}", ended.err);
+            bail!("{self:?} fails, undisturbed: {} {left}", ended.err);
         }
-        Ok(Self {
-            length: ended.length,
-            lines: ended.lines(),
-        })
+        Ok(ended)
     }
+}
 
-    /// A turn: how its job ended.
-    /// `start` is how long ranks take to start.
-    fn disturb(
-        &self,
-        programs: &Path,
-        turn: &Turn,
-        start: Duration,
-        number: u32,
-    ) -> Result<job::Ended> {
+impl Turn {
+    /// Runs its job, whose ranks take `start` to start.
+    fn run(&self, undisturbed: &Ended, start: Duration, number: u32) -> Result<Ended> {
+        let length = undisturbed.length;
         let disturbance = Disturbance {
-            rank: turn.rank,
-            after: match turn.early || turn.kind.example == SHORTEST {
-                true => start.mul_f64(turn.moment),
-                false => start + self.length.saturating_sub(start).mul_f64(turn.moment),
+            rank: self.rank,
+            after: match self.early || self.kind.example == SHORTEST {
+                true => start.mul_f64(self.moment),
+                false => start + length.saturating_sub(start).mul_f64(self.moment),
             },
-            pause: turn.pause,
+            pause: self.pause,
         };
-        let limit = Duration::from_secs(30) + 4 * self.length;
-        let job = Job::start(command(programs, &turn.kind), &number.to_string())?;
-        job.run(Some(disturbance), limit)
+        let limit = Duration::from_secs(30) + 4 * length;
+        let name = number.to_string();
+        job::run(self.kind.command(), &name, Some(disturbance), limit)
     }
+}
 
-    /// How a turn's job ended; and why, if there is something to say.
-    fn judge(&self, turn: &Turn, ended: &job::Ended) -> (End, Option<String>) {
-        let (mut missing, mut more) = (self.lines.clone(), Vec::new());
-        for line in ended.lines() {
-            match missing.iter().position(|known| *known == line) {
-                Some(index) => drop(missing.swap_remove(index)),
-                None => more.push(line),
-            }
+/// How a turn's job ended, beside an undisturbed one.
+fn judge(undisturbed: &Ended, turn: &Turn, ended: &Ended) -> End {
+    let (mut missing, mut more) = (undisturbed.lines(), Vec::new());
+    for line in ended.lines() {
+        match missing.iter().position(|known| *known == line) {
+            Some(index) => drop(missing.swap_remove(index)),
+            None => more.push(line),
         }
-        // What matters of it is in the first lines; a backtrace is longer.
-        let told = ended.err.lines().filter(|line| !line.is_empty());
-        let told = told.take(6).collect::<Vec<_>>().join("; ");
-        let (well, killed) = (ended.code == Some(0), turn.pause.is_none());
-        let victim = format!("flagpost-run: rank {} ", turn.rank);
-        let lost = format!("rank {} ", turn.rank);
-        let is_victim = |line: &str| line.starts_with(&victim) && line.contains("(SIGKILL)");
-        let lines: Vec<&str> = ended.err.lines().filter(|line| !is_victim(line)).collect();
-        let others = || {
-            lines
-                .iter()
-                .filter(|line| !line.starts_with("flagpost-run: "))
-        };
-        // Ranks that failed by `PeerLost` of a lost rank say nothing: the launcher counts them.
-        let followed = lines
-            .iter()
-            .any(|line| line.starts_with("flagpost-run: after"));
-        // Of the system, or of a library for network cards, which ends the process itself.
-        let crashes = ["was ended by signal", "terminated with signal"];
-        let crashed = |line: &str| crashes.iter().any(|words| line.contains(words));
-        // The first frame of a backtrace follows its head.
-        let frames = { lines.iter().enumerate() }
-            .filter(|(_, line)| crashed(line))
-            .map(|(at, _)| lines.get(at + 1).copied().unwrap_or_default());
-        let frames: Vec<&str> = frames.collect();
-        let is_known = turn.kind.provider == "tcp"
-            && frames.iter().all(|frame| frame.contains("/libfabric.so"));
-        let says = |words| ended.err.contains(words);
-        let silent = !ended.err.lines().any(is_victim);
-        let broken = [
-            (ended.hung, "it hung"),
-            (!ended.left.is_empty(), "it left something"),
-            (says("panicked"), "a rank has panicked"),
-            (says("by flagpost-run"), "a rank has not noticed it"),
-            (!more.is_empty(), "it has printed more"),
-            (
-                well && !missing.is_empty(),
-                "status 0, and it has not printed all",
-            ),
-            (
-                well && killed && ended.struck,
-                "status 0, and a rank was killed",
-            ),
-            (!well && !killed, "it was only stopped"),
-            (!well && !ended.struck, "it failed by itself"),
-            (!well && silent, "nobody says who was killed"),
-            (
-                !well && !frames.is_empty() && !is_known,
-                "a rank has crashed",
-            ),
-        ];
-        if let Some((_, rule)) = broken.into_iter().find(|(broken, _)| *broken) {
-            let why = format!(
-                "{rule}: {told}; left {:?}; more {more:?}; missing {missing:?}",
-                ended.left
-            );
-            return (End::Broken, Some(why));
-        }
-        let unanswered = |line: &&str| line.contains("does not answer any more");
-        let meeting = |line: &&str| line.starts_with("error: ") && line.contains(&lost);
-        let ends = [
-            (well && !ended.struck, End::Before),
-            (well, End::Paused),
-            (!frames.is_empty(), End::Crash),
-            (others().count() == 0 && !followed, End::OthersWell),
-            (others().all(unanswered), End::PeerLost),
-            (others().all(meeting), End::WhileMeeting),
-        ];
-        let end = ends
-            .into_iter()
-            .find(|(is, _)| *is)
-            .map_or(End::Error, |(_, end)| end);
-        let why = matches!(end, End::Crash | End::Error).then_some(told);
-        (end, why)
     }
+    // What matters of it is in the first lines; a backtrace is longer.
+    let told = ended.err.lines().filter(|line| !line.is_empty());
+    let told = told.take(6).collect::<Vec<_>>().join("; ");
+    let (well, killed) = (ended.code == Some(0), turn.pause.is_none());
+    let victim = format!("flagpost-run: rank {} ", turn.rank);
+    let lost = format!("rank {} ", turn.rank);
+    let is_victim = |line: &&str| line.starts_with(&victim) && line.contains("(SIGKILL)");
+    let (victims, lines): (Vec<&str>, Vec<&str>) = ended.err.lines().partition(is_victim);
+    let (launcher, others): (Vec<&str>, Vec<&str>) =
+        { lines.iter() }.partition(|line| line.starts_with("flagpost-run: "));
+    // Ranks that failed by `PeerLost` of a lost rank say nothing: the launcher counts them.
+    let followed = { launcher.iter() }.any(|line| line.starts_with("flagpost-run: after"));
+    // Of the system, or of a library for network cards, which ends the process itself.
+    let crashes = ["was ended by signal", "terminated with signal"];
+    let crashed = |line: &str| crashes.iter().any(|words| line.contains(words));
+    // The first frame of a backtrace follows its head.
+    let after = lines.iter().skip(1).chain([&""]);
+    let frames = lines.iter().zip(after).filter(|(line, _)| crashed(line));
+    let frames: Vec<&str> = frames.map(|(_, frame)| *frame).collect();
+    let is_known =
+        turn.kind.provider == "tcp" && frames.iter().all(|frame| frame.contains("/libfabric.so"));
+    let unanswered = |line: &&str| line.contains("does not answer any more");
+    let meeting = |line: &&str| line.starts_with("error: ") && line.contains(&lost);
+    let alone = others.is_empty() && !followed;
+    let without_result = turn.kind.example == GOING_ON && ended.finished_with().is_none();
+    let says = |words| ended.err.contains(words);
+    let broken = [
+        (ended.hung, "it hung"),
+        (!ended.left.is_empty(), "it left something"),
+        (says("panicked"), "a rank has panicked"),
+        (says("by flagpost-run"), "a rank has not noticed it"),
+        (!more.is_empty(), "it has printed more"),
+        (
+            well && !missing.is_empty(),
+            "status 0, and it has not printed all",
+        ),
+        (
+            well && killed && ended.struck,
+            "status 0, and a rank was killed",
+        ),
+        (!well && !killed, "it was only stopped"),
+        (!well && !ended.struck, "it failed by itself"),
+        (!well && victims.is_empty(), "nobody says who was killed"),
+        (
+            !well && !frames.is_empty() && !is_known,
+            "a rank has crashed",
+        ),
+        (
+            !well && frames.is_empty() && alone && without_result,
+            "the others have no result",
+        ),
+    ];
+    if let Some((_, rule)) = broken.into_iter().find(|(broken, _)| *broken) {
+        let left = &ended.left;
+        let why = format!("{rule}: {told}; left {left:?}; more {more:?}; missing {missing:?}");
+        return (BROKEN, Some(why));
+    }
+    let ends = [
+        (well && !ended.struck, BEFORE),
+        (well, PAUSED),
+        (!frames.is_empty(), CRASH),
+        (alone, OTHERS_WELL),
+        (others.iter().all(unanswered), PEER_LOST),
+        (others.iter().all(meeting), WHILE_MEETING),
+        (true, ERROR),
+    ];
+    let end = { ends.into_iter() }.find_map(|(is, end)| is.then_some(end));
+    let end = end.unwrap_or(ERROR);
+    (end, [CRASH, ERROR].contains(&end).then_some(told))
 }
 
 /// A table of how jobs ended.
-fn print(ends: &BTreeMap<(&str, String), Vec<End>>) {
-    let of = |list: &[End], end: End| list.iter().filter(|other| **other == end).count();
-    let cells = |list: &[End]| ENDS.map(|(end, _)| of(list, end).to_string());
-    let row = |example: &str, provider: &str, list: &[End]| {
-        let first = [example, provider].map(str::to_owned);
-        [&first[..], &[list.len().to_string()], &cells(list)].concat()
+fn print(ends: BTreeMap<[String; 2], Vec<&str>>) {
+    let all = ends.values().flatten().copied().collect();
+    let row = |(name, list): ([String; 2], Vec<&str>)| {
+        let of = |end| list.iter().filter(|other| **other == end).count();
+        let counts = [list.len()].into_iter().chain(ENDS.map(of));
+        let counts = counts.map(|count| count.to_string());
+        name.into_iter().chain(counts).collect()
     };
-    let mut rows: Vec<_> = { ends.iter() }
-        .map(|((example, provider), list)| row(example, provider, list))
-        .collect();
-    let all: Vec<End> = ends.values().flatten().copied().collect();
-    rows.push(row("all", "", &all));
-    let head = ENDS.map(|(_, name)| name);
-    table(
-        &[&["example", "provider", "jobs"], &head[..]].concat(),
-        &rows,
-    );
+    let last = (["all", ""].map(str::to_owned), all);
+    let rows: Vec<_> = ends.into_iter().chain([last]).map(row).collect();
+    let head = [&["example", "provider", "jobs"], &ENDS[..]].concat();
+    table(&head, &rows);
 }
