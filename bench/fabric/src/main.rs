@@ -5,12 +5,11 @@
 //! processors. One pair measures while the other sleeps, in turn. A figure is the median of its
 //! batches, a ratio the median over pairs of batches that follow each other.
 //!
-//! Rank 0 prints a JSON object per figure, a line each.
+//! Rank 0 prints a table of the figures, or a JSON object per figure, a line each.
 
 mod figures;
 mod raw;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use flagpost::World;
-use flagpost_common::Sorted;
+use flagpost_common::{Sorted, out, table};
 use flagpost_fabric::Network;
 use flagpost_linux::{Setup, fabric};
 
@@ -44,6 +43,9 @@ struct Arguments {
     /// How long a batch of bare libfabric takes
     #[arg(long, value_name = "MICROSECONDS")]
     batch: u64,
+    /// JSON in place of a table
+    #[arg(long)]
+    json: bool,
 }
 
 /// What both pairs took for the same, one after the other.
@@ -66,13 +68,20 @@ fn run(world: &World<'_, fabric::FabricLink>, arguments: &Arguments) -> Result<(
     let mut raw = Raw::start(&arguments.raw, &arguments.provider)?;
     let cards = network.gather(raw.card().as_bytes())?;
     raw.connect(me, &String::from_utf8_lossy(&cards[1 - me]))?;
+    let mut rows = Vec::new();
     let chosen = |figure: &Figure<_>| figure.name.contains(&arguments.figure);
     for figure in Figure::all().into_iter().filter(chosen) {
         let batches = measure(world, network, &mut raw, &figure, arguments);
         let batches = batches.with_context(|| figure.name.to_owned())?;
-        if me == 0 {
-            writeln!(std::io::stdout(), "{}", row(&figure, &batches.0, batches.1))?;
+        let row = row(arguments, &figure, &batches.0, batches.1);
+        match me {
+            0 if arguments.json => out(&row.json(&figure)),
+            0 => rows.push(row.cells(&figure)),
+            _ => {}
         }
+    }
+    if !rows.is_empty() {
+        table(&HEAD, &rows);
     }
     Ok(())
 }
@@ -109,7 +118,26 @@ fn measure(
     Ok((all, rounds))
 }
 
-fn row(figure: &Figure<fabric::FabricLink>, batches: &[Batch], rounds: u64) -> String {
+const HEAD: [&str; 11] = [
+    "figure", "provider", "bytes", "unit", "value", "best", "raw", "best", "ratio", "limit", "",
+];
+
+/// What is told of a figure.
+struct Row {
+    provider: String,
+    value: f64,
+    best: f64,
+    raw: f64,
+    raw_best: f64,
+    ratio: f64,
+}
+
+fn row(
+    arguments: &Arguments,
+    figure: &Figure<fabric::FabricLink>,
+    batches: &[Batch],
+    rounds: u64,
+) -> Row {
     let sorted = |value: &dyn Fn(&Batch) -> f64| Sorted::new(batches.iter().map(value));
     let ours = sorted(&|batch| figure.value(batch.ours, rounds));
     let raw = sorted(&|batch| figure.value(batch.raw, rounds));
@@ -119,11 +147,74 @@ fn row(figure: &Figure<fabric::FabricLink>, batches: &[Batch], rounds: u64) -> S
         false => Sorted::most,
     };
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
-    json!({
-        "name": figure.name, "bytes": figure.bytes, "unit": figure.kind.unit(),
-        "value": rounded(ours.median()), "best": rounded(best(&ours)),
-        "raw": rounded(raw.median()), "raw_best": rounded(best(&raw)),
-        "ratio": rounded(ratio.median()), "limit": figure.limit,
-    })
-    .to_string()
+    let provider = arguments.provider.split(';').next();
+    Row {
+        provider: provider.unwrap_or_default().to_owned(),
+        value: rounded(ours.median()),
+        best: rounded(best(&ours)),
+        raw: rounded(raw.median()),
+        raw_best: rounded(best(&raw)),
+        ratio: rounded(ratio.median()),
+    }
+}
+
+impl Row {
+    fn json(&self, figure: &Figure<fabric::FabricLink>) -> String {
+        json!({
+            "name": figure.name, "provider": self.provider, "bytes": figure.bytes,
+            "unit": figure.kind.unit(), "value": self.value, "best": self.best,
+            "raw": self.raw, "raw_best": self.raw_best,
+            "ratio": self.ratio, "limit": figure.limit,
+        })
+        .to_string()
+    }
+
+    fn cells(&self, figure: &Figure<fabric::FabricLink>) -> Vec<String> {
+        let names = [figure.name, &self.provider];
+        let what = [figure.bytes.to_string(), figure.kind.unit().to_owned()];
+        let numbers = [self.value, self.best, self.raw, self.raw_best, self.ratio].map(short);
+        let limit = match figure.limit {
+            None => ["-".to_owned(), String::new()],
+            Some(limit) => told(figure.kind.is_time(), self.ratio, limit),
+        };
+        let cells = names.into_iter().map(str::to_owned).chain(what);
+        cells.chain(numbers).chain(limit).collect()
+    }
+}
+
+/// A limit, and whether a ratio is within it: an upper one of a time, a lower one of all else.
+fn told(is_time: bool, ratio: f64, limit: f64) -> [String; 2] {
+    let (sign, kept) = match is_time {
+        true => ("<=", ratio <= limit),
+        false => (">=", ratio >= limit),
+    };
+    let kept = if kept { "kept" } else { "missed" };
+    [format!("{sign} {limit}"), kept.to_owned()]
+}
+
+/// Three digits that count.
+fn short(value: f64) -> String {
+    let digits = match value {
+        0.0..10.0 => 2,
+        10.0..100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_upper_ones_of_times_and_lower_ones_of_all_else() {
+        for (is_time, ratio, limit, kept) in [
+            (true, 1.1, 1.15, "kept"),
+            (true, 1.2, 1.15, "missed"),
+            (false, 0.9, 0.85, "kept"),
+            (false, 0.8, 0.85, "missed"),
+        ] {
+            assert_eq!(told(is_time, ratio, limit)[1], kept, "{ratio}");
+        }
+    }
 }
