@@ -34,6 +34,7 @@ mod chip;
 pub mod cross;
 #[cfg(feature = "explore")]
 pub mod explore;
+mod fit;
 pub mod micro;
 pub mod model;
 pub mod ops;

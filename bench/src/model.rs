@@ -13,10 +13,11 @@
 
 use std::collections::BTreeMap;
 
-use flagpost_common::{Dice, Line};
+use flagpost_common::Dice;
 use flagpost_model::{Costs, STEPS, Scheme, steps};
 use flagpost_sim::Report;
 
+pub use crate::fit::Line;
 use crate::{cross, micro, ops};
 
 /// What a call costs.

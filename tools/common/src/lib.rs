@@ -1,12 +1,10 @@
-//! Tools, benchmarks and tests share these: random numbers, medians, lines through points, tables,
-//! lines of JSON, programs that heed signals, limits for hangs.
-//! Nothing here knows Flagpost, and nothing depends on another crate: so the tests of each crate
-//! may use it.
+//! Tools, benchmarks and tests share these: random numbers, medians, tables, lines of JSON, programs
+//! that heed signals, limits for hangs. Nothing here knows Flagpost, and nothing depends on another
+//! crate: so the tests of each crate may use it.
 #![forbid(unsafe_code)]
 
 mod dice;
 mod figures;
-mod fit;
 mod heeding;
 mod lines;
 mod output;
@@ -14,7 +12,6 @@ mod patience;
 
 pub use dice::{Dice, mix};
 pub use figures::{Sorted, median};
-pub use fit::Line;
 pub use heeding::heeding;
 pub use lines::line;
 pub use output::{Json, columns, out, say, table};
