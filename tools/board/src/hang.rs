@@ -39,7 +39,7 @@ fn look(socket: &Path, elf: &Path, run: &Run) -> Result<String> {
     let registers = monitor.registers()?;
     let symbols = Symbols::open(elf)?;
     let status = match symbols::address(elf, STATUS) {
-        Some(address) => monitor.words(address, registers.len())?,
+        Some(address) => monitor.words(address, registers.len(), 'w')?,
         None => vec![WAITING; registers.len()],
     };
     // Without any core in a case, those that wait are the ones to look at.
@@ -122,7 +122,7 @@ fn caller(monitor: &mut Monitor, frame: u64) -> Result<Option<(u64, u64)>> {
         return Ok(None);
     }
     let words = monitor
-        .doubles(frame - 16, 2)
+        .words(frame - 16, 2, 'g')
         .context("cannot read the stack")?;
     Ok(CODE.contains(&words[1]).then_some((words[0], words[1])))
 }

@@ -34,8 +34,15 @@ pub struct Image {
 impl Image {
     /// Reads the log strings of an ELF file, for [`Board::Virt`].
     pub fn open(elf: &Path) -> Result<Self> {
+        let name = elf.display();
+        let bytes = std::fs::read(elf).with_context(|| format!("cannot read {name}"))?;
+        let table = Table::parse(&bytes);
+        let table = table.with_context(|| format!("cannot read the log strings of {name}"))?;
+        if table.is_none() {
+            bail!("{name} has no defmt log strings; link it with -Tdefmt.x");
+        }
         Ok(Self {
-            table: Some(Self::strings(elf)?),
+            table,
             ..Self::plain(Board::Virt, elf)
         })
     }
@@ -48,18 +55,6 @@ impl Image {
             monitor: None,
             table: None,
         }
-    }
-
-    fn strings(elf: &Path) -> Result<Table> {
-        let bytes = std::fs::read(elf).with_context(|| format!("cannot read {}", elf.display()))?;
-        Table::parse(&bytes)
-            .with_context(|| format!("cannot read the log strings of {}", elf.display()))?
-            .with_context(|| {
-                format!(
-                    "{} has no defmt log strings; link it with -Tdefmt.x",
-                    elf.display()
-                )
-            })
     }
 }
 

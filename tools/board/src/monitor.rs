@@ -40,23 +40,15 @@ impl Monitor {
         self.execute(&json!({"execute": "stop"})).map(drop)
     }
 
-    /// `count` 32-bit words of guest memory.
-    pub(crate) fn words(&mut self, address: u64, count: usize) -> Result<Vec<u64>> {
-        self.memory(&format!("xp /{count}xw {address:#x}"), count)
-    }
-
-    /// `count` 64-bit words of guest memory.
-    pub(crate) fn doubles(&mut self, address: u64, count: usize) -> Result<Vec<u64>> {
-        self.memory(&format!("xp /{count}xg {address:#x}"), count)
-    }
-
     /// The registers of every core, by core number.
     pub(crate) fn registers(&mut self) -> Result<Vec<Registers>> {
         Ok(parse_registers(&self.ask("info registers -a")?))
     }
 
-    fn memory(&mut self, command: &str, count: usize) -> Result<Vec<u64>> {
-        let words = parse_memory(&self.ask(command)?);
+    /// `count` words of guest memory, of a size as QEMU names them: `w` of 32 bits, `g` of 64.
+    pub(crate) fn words(&mut self, address: u64, count: usize, size: char) -> Result<Vec<u64>> {
+        let command = format!("xp /{count}x{size} {address:#x}");
+        let words = parse_memory(&self.ask(&command)?);
         if words.len() != count {
             bail!("QEMU's monitor gave {} words for `{command}`", words.len());
         }
@@ -128,14 +120,12 @@ fn parse_registers(text: &str) -> Vec<Registers> {
             continue;
         };
         if word == "pc" || word == "x8/s0" {
-            let value = words
-                .next()
-                .and_then(|hex| u64::from_str_radix(hex, 16).ok());
-            *(if word == "pc" {
-                &mut core.pc
-            } else {
-                &mut core.s0
-            }) = value.unwrap_or(0);
+            let value = words.next().map(|hex| u64::from_str_radix(hex, 16));
+            let value = value.and_then(Result::ok).unwrap_or(0);
+            match word {
+                "pc" => core.pc = value,
+                _ => core.s0 = value,
+            }
         }
     }
     cores

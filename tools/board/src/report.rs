@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::console::{Console, out};
 use crate::run::{Case, Note, Outcome, Run};
-use flagpost_common::{Json, columns, table};
+use flagpost_common::{columns, table};
+use serde_json::json;
 
 /// Errors printed for a command that boots many times.
 const ERRORS_SHOWN: usize = 20;
@@ -51,38 +52,24 @@ pub fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> String) 
     }
 }
 
-/// The object of a case, on a line: `{"case":..,"cores":..,"seed":..,"ok":..,"instructions":..}`.
-/// Skipped cases have `"skipped":true`, failed ones `"error"`, and those that measure `"notes"`.
+/// The object of a case, on a line: `case`, `cores`, `seed`, `ok`, `instructions`. Skipped cases have
+/// `"skipped":true`, failed ones `error`, and those that measure `notes`.
 pub fn object(case: &Case, notes: &[Note], cores: u32, seed: u32) -> String {
-    let count = case.instructions;
-    let object = Json::new()
-        .text("case", &case.name)
-        .number("cores", cores)
-        .number("seed", seed)
-        .number("ok", case.ok())
-        .number(
-            "instructions",
-            count.map_or("null".to_owned(), |n| n.to_string()),
-        );
-    let object = match &case.outcome {
-        Outcome::Skipped(_) => object.number("skipped", true),
-        Outcome::Failed(_, how) => object.text("error", how),
-        Outcome::Running => object.text("error", "did not end"),
-        Outcome::Passed => object,
-    };
-    let mut of_case = notes
-        .iter()
-        .filter(|note| note.case == case.name)
-        .peekable();
-    match of_case.peek() {
-        None => object.end(),
-        Some(_) => {
-            let each = |notes: Json, note: &Note| notes.number(&note.what, &note.value);
-            object
-                .number("notes", of_case.fold(Json::new(), each).end())
-                .end()
-        }
+    let mut object = json!({
+        "case": case.name, "cores": cores, "seed": seed, "ok": case.ok(),
+        "instructions": case.instructions,
+    });
+    match &case.outcome {
+        Outcome::Skipped(_) => object["skipped"] = true.into(),
+        Outcome::Failed(_, how) => object["error"] = how.as_str().into(),
+        Outcome::Running => object["error"] = "did not end".into(),
+        Outcome::Passed => {}
     }
+    for note in notes.iter().filter(|note| note.case == case.name) {
+        let value = serde_json::from_str(&note.value);
+        object["notes"][&note.what] = value.unwrap_or_else(|_| note.value.as_str().into());
+    }
+    object.to_string()
 }
 
 fn result(case: &Case) -> String {
@@ -181,6 +168,8 @@ fn notes(notes: &[Note]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn case(outcome: Outcome) -> Case {
@@ -194,31 +183,33 @@ mod tests {
 
     #[test]
     fn objects_are_json() {
-        let passed = object(&case(Outcome::Passed), &[], 8, 0);
-        assert_eq!(
-            passed,
-            r#"{"case":"put \"x\"","cores":8,"seed":0,"ok":true,"instructions":7}"#
-        );
-        let notes = [("put \"x\"", 24), ("get", 7)].map(|(case, value)| Note {
+        let note = |case: &str, value: u32| Note {
             case: case.to_owned(),
             core: 0,
             what: "hops per core".to_owned(),
             value: value.to_string(),
-        });
-        let noted = object(&case(Outcome::Passed), &notes, 8, 0);
-        assert!(noted.ends_with(r#""instructions":7,"notes":{"hops per core":24}}"#));
-        let failed = Case {
-            instructions: None,
-            ..case(Outcome::Failed("HUNG", "a\nb".to_owned()))
         };
-        let failed = object(&failed, &[], 8, 3);
-        let value: serde_json::Value = serde_json::from_str(&failed).unwrap();
-        assert_eq!(value["error"], "a\nb");
-        assert_eq!(value["seed"], 3);
-        assert_eq!(value["ok"], false);
-        assert!(value["instructions"].is_null());
-        let skipped = object(&case(Outcome::Skipped("2..4".to_owned())), &[], 8, 0);
-        assert!(skipped.ends_with(r#""skipped":true}"#) && skipped.contains(r#""ok":true"#));
+        let notes = [note("put \"x\"", 24), note("get", 7)];
+        let failed = Outcome::Failed("HUNG", "a\nb".to_owned());
+        let skipped = Outcome::Skipped("2..4".to_owned());
+        for (outcome, notes, ok, member, value) in [
+            (
+                Outcome::Passed,
+                &notes[..],
+                true,
+                "notes",
+                json!({"hops per core": 24}),
+            ),
+            (failed, &[], false, "error", json!("a\nb")),
+            (skipped, &[], true, "skipped", json!(true)),
+        ] {
+            let mut expected = json!({
+                "case": "put \"x\"", "cores": 8, "seed": 3, "ok": ok, "instructions": 7,
+            });
+            expected[member] = value;
+            let object: Value = serde_json::from_str(&object(&case(outcome), notes, 8, 3)).unwrap();
+            assert_eq!(object, expected);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::children::Running;
 use crate::console::Console;
-use crate::{compiling, paths};
+use crate::{compiling, paths, tools};
 
 const PACKAGE: &str = "flagpost-explore";
 
@@ -91,11 +91,7 @@ impl Explorer {
 /// The commit that is checked out, with `-dirty` if files differ from it; none outside a
 /// repository.
 fn code() -> Option<String> {
-    let mut command = Command::new("git");
-    let words = ["--always", "--dirty", "--abbrev=12", "--exclude=*"];
-    command.arg("describe").args(words);
-    command.current_dir(paths::root());
-    let output = command.output().ok().filter(|o| o.status.success())?;
-    let code = String::from_utf8(output.stdout).ok()?;
-    Some(code.trim().to_owned())
+    let words = "describe --always --dirty --abbrev=12 --exclude=*";
+    let mut git = Command::new("git");
+    tools::answer(git.args(words.split(' ')).current_dir(paths::root()))
 }

@@ -18,4 +18,4 @@ mod points;
 pub mod sweep;
 
 use flagpost_board::{board, boot, image, run, session};
-use flagpost_programs::{children, compiling, console, count, error, parallel, paths};
+use flagpost_programs::{children, compiling, console, count, error, parallel, paths, tools};
