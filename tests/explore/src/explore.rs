@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> bool {
         _ => seeded(options, arguments.threads, &settings, &mut totals),
     }
     totals.show(begun.elapsed());
-    !totals.failed && totals.incomplete == 0
+    !totals.failed && totals.incomplete == 0 && totals.settings > 0
 }
 
 /// The settings that the options name.
@@ -74,6 +74,10 @@ fn chosen(options: &Options) -> Result<Vec<Setting>, String> {
         (_, Some(preset)) => vec![Chip::Preset(preset.parse()?)],
         _ => Profile::ALL.map(Chip::Profile).to_vec(),
     };
+    let is_case = |name: &&String| cases().any(|case| case.name == **name);
+    if let Some(name) = options.skip.iter().find(|name| !is_case(name)) {
+        return Err(format!("--skip {name}: no case is called so"));
+    }
     let named: Vec<_> = cases()
         .filter(|case| case.name.contains(&options.case))
         .filter(|case| !options.skip.iter().any(|name| name == case.name))
@@ -359,10 +363,28 @@ impl Totals<'_> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
     use flagpost_sim::Preset;
 
-    use crate::Cli;
+    use super::chosen;
+    use crate::{Cli, Commands};
+
+    #[test]
+    fn a_case_is_skipped_by_its_whole_name() {
+        let settings = |skip| {
+            let words = ["", "explore", "--case", "small.bells.ping_pong", "--skip"];
+            match Cli::parse_from(words.into_iter().chain([skip])).command {
+                Commands::Explore(arguments) => chosen(&arguments.options),
+                _ => unreachable!(),
+            }
+        };
+        assert!(!settings("small.ping_pong").expect("a case").is_empty());
+        let refused = settings("small.bells").err();
+        assert_eq!(
+            refused.as_deref(),
+            Some("--skip small.bells: no case is called so")
+        );
+    }
 
     #[test]
     fn help_names_every_chip() {
