@@ -207,34 +207,6 @@ pub(super) fn scan<L: Link>(world: &World<'_, L>) -> Result {
     check("order", first[0], 0_u32)
 }
 
-/// All kinds one after the other: none finds what another has left, in slots or in scratch memory.
-pub(super) fn mixed<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    for round in 0..3 {
-        for root in roots(size) {
-            let mut word = [value(me, 0, round)];
-            world.broadcast(root, &mut word)?;
-            check("broadcast", word[0], value(root, 0, round))?;
-            let mut wrong = 0_u32;
-            world.allgather_with(value(me, 1, round), |rank, found| {
-                wrong += u32::from(found != value(rank, 1, round));
-            })?;
-            check("allgather", wrong, 0_u32)?;
-            word = [value(me, 2, round)];
-            world.reduce(root, &mut word, u32::wrapping_add)?;
-            if me == root {
-                check("reduce", word[0], sum(size, 2, round))?;
-            }
-            world.barrier()?;
-            word = [value(me, 3, round)];
-            world.allreduce(&mut word, u32::wrapping_add)?;
-            check("allreduce", word[0], sum(size, 3, round))?;
-        }
-        world.allocate::<u32>(1)?.free()?;
-    }
-    Ok(())
-}
-
 /// Bad input is an error value, and nothing has happened: the next call finds all as it was.
 pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());

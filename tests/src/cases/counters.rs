@@ -15,7 +15,6 @@ fn number(rank: Rank) -> u32 {
     (u32::from(rank.get()) + 1) % 3
 }
 
-/// An error without its handle.
 /// A token goes round, told by a counter; all that tells, one after the other.
 pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
     let (me, next, prev) = neighbours(world);
@@ -68,28 +67,6 @@ pub(super) fn everybody<L: Link>(world: &World<'_, L>) -> Result {
         check("counted", window.reset_notify_value(Counter(0))?, ranks)?;
     }
     Ok(())
-}
-
-/// The owner takes what has been counted while others go on counting: nothing is lost or taken
-/// twice.
-pub(super) fn swaps<L: Link>(world: &World<'_, L>) -> Result {
-    const EACH: u32 = 6;
-    let others = u32::from(world.size()) - 1;
-    let mut window = world.allocate::<u32>(1)?;
-    window.set_num_notify(2)?;
-    if world.rank() != FIRST {
-        for _ in 0..EACH {
-            window.notify(FIRST, Counter(1))?;
-        }
-        return Ok(());
-    }
-    let (mut sum, all) = (0, u64::from(EACH * others));
-    while sum < all {
-        window.wait_until(0..0, Signal(1), Compare::Ne, 0.into())?;
-        let taken: u64 = window.reset_notify_value(Counter(1))?.into();
-        sum += taken;
-    }
-    check("all", sum, all)
 }
 
 /// Numbers differ, and are 0 on some ranks: an access is checked against its target's, before any
@@ -270,17 +247,6 @@ pub(super) fn freed<L: Link>(world: &World<'_, L>) -> Result {
         memory.read(0, &mut words)?;
         check("nobody stores there", words.iter().sum::<u32>(), 0_u32)?;
         memory.release()?;
-    }
-    Ok(())
-}
-
-/// What a window with counters takes is given back.
-pub(super) fn churn<L: Link>(world: &World<'_, L>) -> Result {
-    for round in 0..12 {
-        let mut window = world.allocate::<u32>(1)?;
-        window.set_num_notify(40)?;
-        window.set_num_notify(round % 5)?;
-        window.free()?;
     }
     Ok(())
 }

@@ -93,10 +93,7 @@ macro_rules! pscw_cases {
             }]
             ["pscw." $prefix "dynamic", 1..=MANY, dynamic::with::<_, $strategy<'_>>]
             ["told." $prefix "by_post", 3..=ANY, told::by_post::<_, $strategy<'_>>]
-            ["told." $prefix "by_complete", 3..=ANY, told::by_complete::<_, $strategy<'_>>]
             ["timeout." $prefix "post", 2..=ANY, pscw_timeout::post::<_, $strategy<'_>>]
-            ["timeout." $prefix "second_post", 3..=ANY,
-                pscw_timeout::second_post::<_, $strategy<'_>>]
             ["timeout." $prefix "wait", 2..=ANY, pscw_timeout::wait::<_, $strategy<'_>>]
             ["timeout." $prefix "every_call", 1..=48, pscw_timeout::every_call::<_, $strategy<'_>>]
             ["timeout." $prefix "dropped", 3..=MANY, pscw_timeout::dropped::<_, $strategy<'_>>]
@@ -146,9 +143,9 @@ macro_rules! notify_cases {
             ["notify." $prefix "cancel", 1..=MANY, joined $join, notify::cancel]
             ["notify." $prefix "misuse", 1..=MANY, joined $join, notify::misuse]
             ["notify." $prefix "flushed", 1..=$most, joined $join, notify_inline::flushed::<_, 2>]
-            ["notify." $prefix "fenced", 1..=MANY, joined $join, notify_inline::fenced::<_, 1>]
+            ["notify." $prefix "fenced", 1..=MANY, joined $join, notify_inline::fenced]
             ["notify." $prefix "forwarded", 3..=MANY,
-                joined $join, notify_inline::forwarded::<_, 1>]
+                joined $join, notify_inline::forwarded]
             ["notify." $prefix "relayed", 3..=MANY, joined $join, notify_inline::relayed::<_, 1>]
             ["notify." $prefix "around", 1..=$most,
                 joined $join, notify_inline::around, Model::Separate]

@@ -40,31 +40,6 @@ pub(super) fn ring<L: Link>(world: &World<'_, L>) -> Result {
     Ok(())
 }
 
-/// What a peer put under a lock is seen behind the first fence, whatever lies in the owner's cache.
-pub(super) fn behind_locks<L: Link>(world: &World<'_, L>) -> Result {
-    /// In another line than the first.
-    const FAR: usize = 64;
-    let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u32>(FAR + 1)?;
-    for round in 0..3 {
-        check("before", window.local().get(1)?, round)?;
-        check("before, far", window.local().get(FAR)?, round)?;
-        world.barrier()?;
-        let next = me.next(size);
-        let lock = window.lock_exclusive(next)?;
-        lock.put(next, 0, &[value(me, round), round + 1])?;
-        lock.put(next, FAR, &[round + 1])?;
-        lock.unlock()?;
-        let epoch = window.fence(NONE)?;
-        let local = window.local();
-        check("put", local.get(0)?, value(me.prev(size), round))?;
-        check("its neighbour", local.get(1)?, round + 1)?;
-        check("far", local.get(FAR)?, round + 1)?;
-        epoch.end()?;
-    }
-    Ok(())
-}
-
 /// Nobody puts to odd ranks: these alone say so, and put to the ones before them.
 pub(super) fn no_put_here<L: Link>(world: &World<'_, L>) -> Result {
     let (me, size) = (world.rank(), world.size());
@@ -88,30 +63,6 @@ pub(super) fn no_put_here<L: Link>(world: &World<'_, L>) -> Result {
             let found = window.local().get(round as usize)?;
             check("put", found, value(next, round))?;
         }
-    }
-    Ok(epoch.end()?)
-}
-
-/// Everybody puts to everybody, neighbours in one line.
-pub(super) fn all_to_all<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u32>(usize::from(size))?;
-    let mut epoch = window.fence(Assert::NO_PRECEDE)?;
-    for round in 1..=2 {
-        for target in 0..size {
-            epoch.put(flagpost::Rank::new(target), me.index(), &[value(me, round)])?;
-        }
-        epoch = epoch.fence(NONE)?;
-        for origin in 0..size {
-            let origin = flagpost::Rank::new(origin);
-            check(
-                "put",
-                window.local().get(origin.index())?,
-                value(origin, round),
-            )?;
-        }
-        // No rank puts before all have looked.
-        epoch = epoch.fence(Assert::NO_PRECEDE | Assert::NO_STORE)?;
     }
     Ok(epoch.end()?)
 }

@@ -76,24 +76,6 @@ pub(super) fn unified<L: Link>(world: &World<'_, L>) -> Result {
     Ok(())
 }
 
-/// Notified puts into a piece that is not cached: own stores need not wait for them.
-pub(super) fn unified_notify<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let window = world.allocate_with::<u32, EpochSlots<'_>>(3, Model::Unified)?;
-    let local = window.local();
-    for round in 1..=3_u32 {
-        let mut request = window.expect(0..3, Tag(2))?.from(me.prev(size))?;
-        request.start()?;
-        local.set(1, round)?;
-        window.put_notify(me.next(size), 0, &[round], Tag(2))?;
-        request.wait()?;
-        check("put", local.get(0)?, round)?;
-        check("own", local.get(1)?, round)?;
-        world.barrier()?;
-    }
-    Ok(())
-}
-
 /// Bad ranges, and ranks that want different models.
 pub(super) fn refused<L: Link>(world: &World<'_, L>) -> Result {
     let window = world.allocate::<u32>(4)?;

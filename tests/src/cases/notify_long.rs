@@ -3,13 +3,11 @@
 //! and their message buffers large it travels in lines of its own; elsewhere these are cases like
 //! the others.
 
-use flagpost::{
-    Budget, EpochSlots, Error, Link, Model, Rank, Rma as _, Tag, TagFilter, Unfinished, World,
-};
+use flagpost::{Budget, EpochSlots, Error, Link, Model, Rank, Tag, TagFilter, Unfinished, World};
 use flagpost_link::Slots;
 
 use super::notify_inline::{ROUNDS, check_all, start};
-use super::steps::{finds, hear, holds, neighbours};
+use super::steps::{finds, hear};
 use crate::{Result, context::check};
 
 /// Who sends, and whom to, in cases with two parts.
@@ -104,70 +102,6 @@ pub(super) fn around<L: Link, const N: usize>(world: &World<'_, L>, model: Model
     Ok(())
 }
 
-/// Who takes long payload finds what its producer put before, in memory: in front of it, or behind
-/// it.
-pub(super) fn behind<L: Link>(world: &World<'_, L>) -> Result {
-    const WORDS: usize = 16;
-    let (_, next, prev) = neighbours(world);
-    let window = world.allocate::<u32>(2 * WORDS)?;
-    let mut told = window.expect(0..2 * WORDS, Tag(1))?.from(prev)?;
-    for round in 1..=ROUNDS {
-        told.start()?;
-        let lock = window.lock_all()?;
-        let [plain, notified] = if round % 2 == 0 {
-            [0, WORDS]
-        } else {
-            [WORDS, 0]
-        };
-        lock.put(next, plain, &[round; WORDS])?;
-        window.put_notify(next, notified, &[round; WORDS], Tag(1))?;
-        told.wait()?;
-        check_all("both", &window.local(), 0..2 * WORDS, round)?;
-        lock.unlock()?;
-        world.barrier()?;
-    }
-    Ok(())
-}
-
-/// Who has heard of payload that its peer still holds makes a window with a matching list: its
-/// first stores wait for that.
-pub(super) fn list<L: Link>(world: &World<'_, L>) -> Result {
-    let [first, second] = [0, 1].map(flagpost::Rank::new);
-    let window = world.allocate::<u32>(SMALL)?;
-    for round in 0..3 {
-        if world.rank() == first {
-            let mut told = window.expect(0..0, Tag(2))?.from(second)?;
-            told.start()?;
-            window.put_notify(second, 0, &[round; SMALL], Tag(1))?;
-            told.wait()?;
-        } else if world.rank() == second {
-            hear(window.expect(0..SMALL, Tag(1))?.from(first)?)?;
-            window.notify(first, Tag(2))?;
-            for _ in 0..20 {
-                world.link().relax();
-            }
-        }
-        let other = world.allocate_with::<u32, flagpost::MatchingList<'_>>(1, 2)?;
-        other.free()?;
-    }
-    Ok(())
-}
-
-/// Words of the window of [`small`]: two lines.
-pub(super) const SMALL: usize = 16;
-
-/// Rank 1 sends a line and the word before it; rank 0 finds them.
-pub(super) fn small<L: Link>(window: &flagpost::Window<'_, u32, L>) -> Result {
-    let world = window.world();
-    let [first, second] = [0, 1].map(flagpost::Rank::new);
-    let payload = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-    if world.rank() == second {
-        return Ok(window.put_notify(first, 7, &payload, Tag(1))?);
-    }
-    hear(window.expect(7..SMALL, Tag(1))?.from(second)?)?;
-    holds("what came", &window.local(), 7, payload)
-}
-
 /// Payload of all lengths, more of it than the ring has room for, to one place and to others, from
 /// all ranks to the first.
 pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result {
@@ -205,7 +139,8 @@ pub(super) fn lengths<L: Link>(world: &World<'_, L>) -> Result {
 
 /// More puts of a few words to one place than any ring has lines, to a target that tells nobody
 /// anything: it goes on giving room.
-pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
+pub(super) fn streamed<L: Link>(world: &World<'_, L>) -> Result {
+    const N: usize = 6;
     const PUTS: u16 = 140;
     let window = world.allocate::<u32>(N)?;
     let last = u32::from(PUTS);
@@ -220,65 +155,6 @@ pub(super) fn streamed<L: Link, const N: usize>(world: &World<'_, L>) -> Result 
     } else if world.rank() == TARGET {
         hear(window.expect(0..N, Tag(1))?.from(SENDER)?.times(PUTS)?)?;
         check_all("what came last", &window.local(), 0..N, last)?;
-    }
-    Ok(world.barrier()?)
-}
-
-/// Puts over each other, while their target now and then moves to memory what it has of them.
-pub(super) fn covered<L: Link>(world: &World<'_, L>) -> Result {
-    const WORDS: usize = 100;
-    let me = world.rank();
-    let window = world.allocate::<u32>(3 + WORDS)?;
-    for round in 1..=2 * ROUNDS {
-        if me == SENDER {
-            for value in [round, round + 100] {
-                window.put_notify(TARGET, 3, &[value; WORDS], Tag(1))?;
-            }
-        } else if me == TARGET {
-            let mut told = window
-                .expect(3..3 + WORDS, Tag(1))?
-                .from(SENDER)?
-                .times(2)?;
-            told.start()?;
-            let lock = window.lock_all()?;
-            let mut turn = round;
-            while told.test()?.is_none() {
-                turn += 1;
-                if turn.is_multiple_of(4) {
-                    lock.get(me, 0, &mut [0])?;
-                }
-                world.link().relax();
-            }
-            lock.unlock()?;
-            check_all("what came last", &window.local(), 3..3 + WORDS, round + 100)?;
-        }
-        world.barrier()?;
-        if me == SENDER {
-            let lock = window.lock_all()?;
-            lock.flush(TARGET)?;
-            finds("in memory", &lock, TARGET, 3, [round + 100; WORDS])?;
-            lock.unlock()?;
-        }
-        world.barrier()?;
-    }
-    Ok(())
-}
-
-/// Two requests to one rank, each for far more than a ring holds, of one origin that goes on with
-/// both in turn.
-pub(super) fn both<L: Link>(world: &World<'_, L>) -> Result {
-    const WORDS: usize = 1024;
-    static DATA: [u32; WORDS] = [7; WORDS];
-    let window = world.allocate::<u32>(WORDS)?;
-    if world.rank() == SENDER {
-        let mut puts = [
-            window.to(TARGET, 0).notify(Tag(1)).put(&DATA)?,
-            window.to(TARGET, 0).notify(Tag(1)).put(&DATA)?,
-        ];
-        while flagpost::wait_any(&mut puts)?.is_some() {}
-    } else if world.rank() == TARGET {
-        hear(window.expect(0..WORDS, Tag(1))?.from(SENDER)?.times(2)?)?;
-        check_all("what came", &window.local(), 0..WORDS, 7)?;
     }
     Ok(world.barrier()?)
 }
@@ -305,56 +181,6 @@ pub(super) fn crowded<L: Link>(world: &World<'_, L>) -> Result {
         check_all("what came", &window.local(), 0..WORDS, 1)?;
     }
     Ok(world.barrier()?)
-}
-
-/// A producer flushes what its target has, which does nothing but get from it meanwhile.
-pub(super) fn got<L: Link>(world: &World<'_, L>) -> Result {
-    const WORDS: usize = 20;
-    let window = world.allocate::<u32>(8 + WORDS)?;
-    let at = 8..8 + WORDS;
-    for round in 1..=ROUNDS {
-        let lock = window.lock_all()?;
-        if world.rank() == SENDER {
-            window.put_notify(TARGET, 8, &[round; WORDS], Tag(1))?;
-            lock.flush(TARGET)?;
-            lock.put(SENDER, 0, &[round])?;
-        } else if world.rank() == TARGET {
-            hear(window.expect(at.clone(), Tag(1))?.from(SENDER)?)?;
-            let mut found = [0];
-            while found != [round] {
-                world.link().relax();
-                lock.get(SENDER, 0, &mut found)?;
-            }
-            check_all("what came", &window.local(), at.clone(), round)?;
-        }
-        lock.unlock()?;
-        world.barrier()?;
-    }
-    Ok(())
-}
-
-/// A target that has taken payload from two ranks, of one in lines, tells the other: who finds both
-/// in its memory.
-pub(super) fn of_two<L: Link, const N: usize>(world: &World<'_, L>) -> Result {
-    let me = world.rank();
-    let (at, third) = (start(N), Rank::new(2));
-    let window = world.allocate::<u32>(at + N + 1)?;
-    for round in 1..=2 * ROUNDS {
-        if me == SENDER {
-            window.put_notify(TARGET, at, &[round; N], Tag(1))?;
-        } else if me == third {
-            window.put_notify(TARGET, at + N, &[round], Tag(1))?;
-            hear(window.expect(0..0, Tag(1))?.from(TARGET)?)?;
-            let lock = window.lock_all()?;
-            finds("in memory", &lock, TARGET, at, [round; N])?;
-            lock.unlock()?;
-        } else if me == TARGET {
-            hear(window.expect(0..at + N + 1, Tag(1))?.times(2)?)?;
-            window.notify(third, Tag(1))?;
-        }
-        world.barrier()?;
-    }
-    Ok(())
 }
 
 /// Puts of which nothing orders one before the other: of two to the same word either may win, but
@@ -384,36 +210,6 @@ pub(super) fn beside_word<L: Link>(world: &World<'_, L>) -> Result {
             check_all("behind it", &local, AT + 1..WORDS, 7)?;
         }
         world.barrier()?;
-    }
-    Ok(())
-}
-
-/// The same of two ranks, where one's payload ends in the middle of a line that the other fills.
-pub(super) fn beside_other<L: Link>(world: &World<'_, L>) -> Result {
-    const WORDS: usize = 24;
-    let third = Rank::new(2);
-    let window = world.allocate::<u32>(WORDS)?;
-    for round in 1..=2 * ROUNDS {
-        let other = round + 100;
-        if world.rank() == SENDER {
-            window.put_notify(TARGET, 0, &[round; 12], Tag(1))?;
-        } else if world.rank() == third {
-            window.put_notify(TARGET, 8, &[other; WORDS - 8], Tag(1))?;
-        } else if world.rank() == TARGET {
-            hear(window.expect(0..WORDS, Tag(1))?.times(2)?)?;
-        }
-        for _ in 0..2 {
-            if world.rank() == TARGET {
-                let local = window.local();
-                check_all("of one", &local, 0..8, round)?;
-                for index in 8..12 {
-                    let found = local.get(index)?;
-                    check("of both", [round, other].contains(&found), true)?;
-                }
-                check_all("of the other", &local, 12..WORDS, other)?;
-            }
-            world.barrier()?;
-        }
     }
     Ok(())
 }

@@ -41,37 +41,6 @@ pub(super) fn post<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> R
     Ok(())
 }
 
-/// An origin whose first target has posted and whose second has not: the second is named, and going
-/// on clears its bit too.
-pub(super) fn second_post<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
-    let [origin, early, late] = [0, 1, 2].map(Rank::new);
-    let (origins, targets) = ([origin], [early, late]);
-    let window = world.allocate_with::<u64, S>(1, S::posts(2))?;
-    for epoch in 1..=2_u64 {
-        match world.rank().get() {
-            0 => {
-                let access = window.start(targets)?;
-                access.put(early, 0, &[epoch])?;
-                is_late(world, Waiting::Post, late, || access.put(late, 0, &[epoch]))?;
-                let stopped = times_out(access.completing(), Waiting::Post, 1, &[late])?;
-                go(&window, late)?;
-                stopped.wait()?;
-            }
-            1 => {
-                window.post(origins)?.wait()?;
-                check("put", window.local().get(0)?, epoch)?;
-            }
-            2 => {
-                await_go(&window, origin)?;
-                window.post(origins)?.wait()?;
-                check("no put", window.local().get(0)?, 0_u64)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 /// A target that waits for room in its origin's ring can post: whoever looks for its post takes
 /// notifications meanwhile.
 pub(super) fn looks_full_ring<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {

@@ -6,7 +6,7 @@ use core::fmt::Debug;
 use bytemuck::Pod;
 use flagpost::{
     EpochSlots, Error, Link, Rank, Rma as _, Window, World,
-    epoch::{Assert, pscw::Access},
+    epoch::pscw::Access,
     rma::{Bool, Complex, Element, Integer, Number, Operation, Placed},
 };
 use flagpost_verbs::{Verb, begin};
@@ -391,41 +391,6 @@ pub(super) fn elects<L: Link>(world: &World<'_, L>) -> Result {
     elected::<L, u16>(world)?;
     elected::<L, u32>(world)?;
     elected::<L, u64>(world)
-}
-
-/// All ranks combine with every rank's piece, in epochs of other kinds: one by one and several at a
-/// time.
-pub(super) fn epochs<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let window = world.allocate::<u32>(3)?;
-    let sum = u32::from(size) * (u32::from(size) + 1) / 2;
-    for round in 1..=2 {
-        let own = [1, u32::from(me.get()) + 1];
-        if round == 1 {
-            let lock = window.lock_all()?;
-            for target in (0..size).map(Rank::new) {
-                lock.accumulate(target, 0, &own, Operation::SUM)?;
-                lock.fetch_and_op(target, 2, 1, Operation::SUM)?;
-            }
-            lock.unlock()?;
-        } else {
-            let fence = window.fence(Assert::empty())?;
-            for target in (0..size).map(Rank::new) {
-                fence.accumulate(target, 0, &own, Operation::SUM)?;
-                fence.fetch_and_op(target, 2, 1, Operation::SUM)?;
-            }
-            fence.end()?;
-        }
-        world.barrier()?;
-        let mut found = [0; 3];
-        let lock = window.lock_shared(me)?;
-        lock.get(me, 0, &mut found)?;
-        lock.unlock()?;
-        let expected = [u32::from(size), sum, u32::from(size)].map(|each| each * round);
-        same("sums", found, expected)?;
-        world.barrier()?;
-    }
-    Ok(())
 }
 
 /// What is refused changes nothing.

@@ -1,8 +1,6 @@
 //! Signals: counters that peers set and add to, and that are compared.
 
-use flagpost::{
-    Compare, Counter, EpochSlots, Error, Link, Model, Rank, Signal, Waiting, Window, World,
-};
+use flagpost::{Compare, Counter, Error, Link, Rank, Signal, Waiting, Window, World};
 
 use flagpost_link::Word as _;
 
@@ -42,61 +40,6 @@ pub(super) fn compared<L: Link>(world: &World<'_, L>) -> Result {
     // True already: nobody is waited for.
     let found = window.wait_until(0..0, Signal(1), Compare::Eq, 0.into())?;
     check("at once", found, 0_u32)
-}
-
-/// A pipeline: data go round the ring, each rank adds its own and passes them on; the target
-/// answers that it has read.
-pub(super) fn pipeline<L: Link>(world: &World<'_, L>) -> Result {
-    const FULL: u32 = 0;
-    const EMPTY: u32 = 1;
-    const ITEMS: u32 = 5;
-    let (me, next, prev) = neighbours(world);
-    let mut window = world.allocate::<u32>(16)?;
-    window.set_num_notify(2)?;
-    if world.size() == 1 {
-        return Ok(());
-    }
-    for item in 1..=ITEMS {
-        let mut data = [item; 16];
-        if me != FIRST {
-            window.wait_until(0..16, Signal(FULL), Compare::Eq, item.into())?;
-            window.local().copy_out(0, &mut data)?;
-            window.notify(prev, Signal(EMPTY).set(item.into()))?;
-            for word in data {
-                check("item", word, item + u32::from(me.get()) - 1)?;
-            }
-            data.iter_mut().for_each(|word| *word += 1);
-        }
-        if next != FIRST {
-            // The last one has been read.
-            window.wait_until(0..0, Signal(EMPTY), Compare::Ge, (item - 1).into())?;
-            window.put_notify(next, 0, &data, Signal(FULL).set(item.into()))?;
-        }
-    }
-    Ok(())
-}
-
-/// Everybody adds to a signal of rank 0: nothing is lost. In a window that is not cached the data
-/// are there at once.
-pub(super) fn sums<L: Link>(world: &World<'_, L>) -> Result {
-    let (me, size) = (world.rank(), world.size());
-    let mut window =
-        world.allocate_with::<u32, EpochSlots<'_>>(usize::from(size), Model::Unified)?;
-    window.set_num_notify(u32::from(me == FIRST))?;
-    let own = u32::from(me.get()) + 1;
-    for _ in 0..3 {
-        window.put_notify(FIRST, me.index(), &[own], Signal(0).add(own.into()))?;
-    }
-    if me == FIRST {
-        let sum = 3 * (1..=u32::from(size)).sum::<u32>();
-        let found = window.wait_until(0..0, Signal(0), Compare::Ge, sum.into())?;
-        check("sum", found, sum)?;
-        for rank in 0..size {
-            let found = window.local().get(usize::from(rank))?;
-            check("data of each", found, u32::from(rank) + 1)?;
-        }
-    }
-    Ok(())
 }
 
 /// Values of all bits that a word has go round the ring, so that ranks wait for each: some differ

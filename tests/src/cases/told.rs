@@ -47,11 +47,6 @@ fn tell<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result {
     Ok(window.notify(to, Tag(1))?)
 }
 
-/// Tells by payload that is longer than an entry.
-fn tell_at_length<L: Link, S>(window: &Words<'_, L, S>, to: Rank) -> Result {
-    Ok(window.put_notify(to, 24, &[9; 24], Tag(1))?)
-}
-
 /// Waits for so many notifications.
 fn hear<L: Link, S>(window: &Words<'_, L, S>, from: Rank, count: u16) -> Result {
     steps::hear(window.expect(0..WORDS, Tag(1))?.from(from)?.times(count)?)?;
@@ -134,31 +129,6 @@ pub(super) fn by_post<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -
             let access = window.start(targets)?;
             finds("payload", &access, ONE, 0, [round])?;
             access.complete()?;
-        }
-        world.barrier()?;
-    }
-    Ok(())
-}
-
-/// By a complete: rank 1 has started, is told, and completes. Rank 2 has been waiting for that, and
-/// gets from it.
-pub(super) fn by_complete<'w, L: Link, S: Signals<'w, L>>(world: &'w World<'w, L>) -> Result {
-    let me = world.rank();
-    let (targets, origins) = ([TWO], [ONE]);
-    let window = world.allocate_with::<u32, S>(WORDS, S::posts(1))?;
-    for round in 1..=ROUNDS {
-        if me == ZERO {
-            say(&window, ONE, 0, round)?;
-        } else if me == ONE {
-            let access = window.start(targets)?;
-            access.await_posts()?;
-            hear(&window, ZERO, 1)?;
-            access.complete()?;
-        } else if me == TWO {
-            window.post(origins)?.wait()?;
-            let lock = window.lock_shared(ONE)?;
-            finds("payload", &lock, ONE, 0, [round])?;
-            lock.unlock()?;
         }
         world.barrier()?;
     }
@@ -259,57 +229,16 @@ pub(super) fn unlocked<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u3
     Ok(())
 }
 
-/// Ranks 1 and 2 answer payload for them; rank 0, which has heard both, then tells `first` and
-/// `then`, and `then` looks at the other's memory.
-pub(super) fn both_answer<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
-    for (first, then) in [(None, TWO), (None, ONE), (Some(TWO), ONE), (Some(ONE), TWO)] {
-        if me == ZERO {
-            for peer in [ONE, TWO] {
-                say(window, peer, 0, round)?;
-            }
-            for peer in [ONE, TWO] {
-                hear(window, peer, 1)?;
-            }
-            if let Some(first) = first {
-                tell(window, first)?;
-            }
-            tell(window, then)?;
-        } else if me == ONE || me == TWO {
-            hear(window, ZERO, 1)?;
-            tell(window, ZERO)?;
-            if Some(me) == first || me == then {
-                hear(window, ZERO, 1)?;
-            }
-            if me == then {
-                let other = if me == ONE { TWO } else { ONE };
-                let all = window.lock_all()?;
-                check("payload", look(&all, other, 0)?, round)?;
-                all.unlock()?;
-            }
-        }
-        window.world().barrier()?;
-    }
-    Ok(())
-}
-
 /// An answer to one rank waits until what another has answered is in place. That takes a few steps
 /// only: so it is tried often.
-pub(super) fn answers_wait<L: Link, const LONG: bool>(
-    window: &Window<'_, u32, L>,
-    me: Rank,
-    round: u32,
-) -> Result {
+pub(super) fn answers_wait<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
     const OFTEN: u32 = 8;
     for value in OFTEN * round..OFTEN * (round + 1) {
         if me == ZERO {
             say(window, ONE, 0, value)?;
             hear(window, ONE, 1)?;
             hear(window, TWO, 1)?;
-            if LONG {
-                tell_at_length(window, TWO)?;
-            } else {
-                tell(window, TWO)?;
-            }
+            window.put_notify(TWO, 24, &[9; 24], Tag(1))?; // longer than an entry
         } else if me == ONE {
             hear(window, ZERO, 1)?;
             tell(window, ZERO)?;
@@ -321,23 +250,6 @@ pub(super) fn answers_wait<L: Link, const LONG: bool>(
             all.unlock()?;
         }
         window.world().barrier()?;
-    }
-    Ok(())
-}
-
-/// A rank tells another by payload that is longer than an entry: who finds in its memory what it
-/// had been told before.
-pub(super) fn at_length<L: Link>(window: &Window<'_, u32, L>, me: Rank, round: u32) -> Result {
-    if me == ZERO {
-        say(window, ONE, 0, round)?;
-    } else if me == ONE {
-        hear(window, ZERO, 1)?;
-        tell_at_length(window, TWO)?;
-    } else if me == TWO {
-        hear(window, ONE, 1)?;
-        let all = window.lock_all()?;
-        check("payload", look(&all, ONE, 0)?, round)?;
-        all.unlock()?;
     }
     Ok(())
 }

@@ -34,7 +34,6 @@ impl<P: Platform> Links<P> {
         ["rma.other_elements", 1..=5, rma_layout::other_elements]
         ["rma.requests", 1..=ANY, rma_request::requests]
         ["rma.cells", 1..=ANY, rma_request::cells]
-        ["rma.epochs", 1..=rma::MOST, rma::epochs]
         ["rma.combined", 1..=MANY, rma_target::combine]
         ["rma.misuse", 1..=MANY, rma::misuse]
         ["timeout.accumulates", 1..=rma::MOST, rma_request::accumulates]
@@ -46,15 +45,12 @@ impl<P: Platform> Links<P> {
     pub(crate) const MODEL: &'static [Case<P>] = cases! {
         ["model.range", 2..=MANY, model::range]
         ["model.unified", 2..=ANY, model::unified]
-        ["model.unified_notify", 2..=ANY, model::unified_notify]
         ["model.refused", 2..=MANY, model::refused]
     };
 
     pub(crate) const FENCE: &'static [Case<P>] = cases! {
         ["fence.ring", 1..=ANY, fence::ring]
-        ["fence.behind_locks", 1..=MANY, fence::behind_locks]
         ["fence.no_put_here", 2..=MANY, fence::no_put_here]
-        ["fence.all_to_all", 1..=48, fence::all_to_all]
         ["fence.assertions", 1..=MANY, fence::assertions]
         ["fence.own_stores", 1..=MANY, fence::own_stores]
         ["fence.unified", 1..=ANY, fence::unified]
@@ -143,7 +139,6 @@ impl<P: Platform> Links<P> {
         ["collective.alltoall", 1..=48, collective::alltoall]
         ["collective.blocks", 1..=48, collective::blocks]
         ["collective.scan", 1..=ANY, collective::scan]
-        ["collective.mixed", 1..=MANY, collective::mixed]
         ["collective.refused", 1..=MANY, collective::refused]
         ["timeout.roots_differ", 2..=collective::FEW, collective::roots_differ]
         ["timeout.differ", 2..=collective::FEW, collective::differ]
