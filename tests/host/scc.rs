@@ -11,7 +11,7 @@ use flagpost_tests::{Args, Case, Context, Failure, Session, cases};
 
 use crate::groups;
 
-/// Seeds per case, size and mapping; half the share in a quick run.
+/// Seeds per case, size and mapping.
 const SEEDS: u64 = 30;
 
 /// Mappings, and the profiles that each of them is for (see `hal/sim/src/bus.rs`).
@@ -54,31 +54,30 @@ fn chips() -> impl Iterator<Item = (Mapping, Profile)> {
     MAPPINGS.into_iter().flat_map(of)
 }
 
-/// Each case at each of its sizes. In a quick run each has one chip of its turn, and every third is
-/// run: `sim` has all of them, and `hal/scc/tests` the port's own.
+/// Each case at each of its sizes. A quick run has those of the machine and of the link, through
+/// which all others see the port: `sim` has the others, and QEMU has all, with the port's own code.
 #[test]
 fn every_case() {
-    let seeds = groups::seeds(SEEDS / groups::step(2) as u64);
+    let seeds = groups::seeds(SEEDS);
+    let is_of_port = |name: &str| name.starts_with("hal.") || name.starts_with("link.");
     let (mut runs, mut steps) = (0, 0);
-    let cases = cases::<Port>().filter(|case| case.admits(case.min_cores));
-    let sizes = cases.flat_map(|case| {
-        explore::sizes(plain(case))
-            .into_iter()
-            .map(move |n| (case, n))
-    });
-    for (turn, (case, cores)) in sizes.enumerate().step_by(groups::step(3)) {
-        let quick = groups::step(chips().count());
-        for (mapping, profile) in chips().skip(turn % quick).step_by(quick) {
-            let name = format!("{}/{cores}/{profile}/{mapping:?}", case.name);
-            let first = u64::from(cores) * seeds;
-            let swept = sweep(first..first + seeds)
-                .case(name, config(case, cores, profile), move |core| {
-                    program(case, core, mapping)
-                })
-                .run();
-            swept.assert_done();
-            runs += swept.runs;
-            steps += swept.steps;
+    for case in cases::<Port>().filter(|case| case.admits(case.min_cores)) {
+        if !groups::is_deep() && !is_of_port(case.name) {
+            continue;
+        }
+        for cores in explore::sizes(plain(case)) {
+            for (mapping, profile) in chips() {
+                let name = format!("{}/{cores}/{profile}/{mapping:?}", case.name);
+                let first = u64::from(cores) * seeds;
+                let swept = sweep(first..first + seeds)
+                    .case(name, config(case, cores, profile), move |core| {
+                        program(case, core, mapping)
+                    })
+                    .run();
+                swept.assert_done();
+                runs += swept.runs;
+                steps += swept.steps;
+            }
         }
     }
     println!("on the SCC port: {runs} runs, {steps} steps");
