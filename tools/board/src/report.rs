@@ -52,8 +52,8 @@ pub fn errors(console: &Console, runs: &[Run], repeat: &dyn Fn(&Run) -> String) 
     }
 }
 
-/// The object of a case, on a line: `case`, `cores`, `seed`, `ok`, `instructions`. Skipped cases have
-/// `"skipped":true`, failed ones `error`, and those that measure `notes`.
+/// The object of a case, on a line: `case`, `cores`, `seed`, `ok`, `instructions`. Skipped cases
+/// have `"skipped":true`, failed ones `error`, and those that measure `notes`.
 pub fn object(case: &Case, notes: &[Note], cores: u32, seed: u32) -> String {
     let mut object = json!({
         "case": case.name, "cores": cores, "seed": seed, "ok": case.ok(),

@@ -1,6 +1,6 @@
-//! Tools, benchmarks and tests share these: random numbers, medians, tables, lines of JSON, programs
-//! that heed signals, limits for hangs. Nothing here knows Flagpost, and nothing depends on another
-//! crate: so the tests of each crate may use it.
+//! Tools, benchmarks and tests share these: random numbers, medians, tables, lines of JSON,
+//! programs that heed signals, limits for hangs. Nothing here knows Flagpost, and nothing depends
+//! on another crate: so the tests of each crate may use it.
 #![forbid(unsafe_code)]
 
 mod dice;
