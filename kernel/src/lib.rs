@@ -151,6 +151,7 @@ mod handle;
 
 mod arena;
 mod budget;
+mod caller;
 mod collective;
 mod complete;
 pub mod epoch;

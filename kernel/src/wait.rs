@@ -32,6 +32,7 @@ use flagpost_link::{Gone, Link, Op, Pending, Rank, Refusal, Step, Wants};
 
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
+    caller::Caller,
     immediate::{Notification, Tag, unpack},
     window::bit,
 };
@@ -295,7 +296,7 @@ impl<L: Link> World<'_, L> {
     #[inline(always)]
     #[track_caller]
     pub(crate) fn note_place(&self) {
-        self.place.set(Some(Location::caller()));
+        self.place.set(Caller::place());
     }
 
     /// Hands `result` on; if it is an error, the caller's place is noted.
@@ -480,7 +481,7 @@ impl<L> fmt::Display for Waits<'_, '_, L> {
                 "; one by {rank} with tag {tag} has come that it does not match, in window {window}"
             )?;
         }
-        match world.place.get() {
+        match world.place.get().location() {
             Some(place) => write!(f, " (call at {place})"),
             None => Ok(()),
         }

@@ -27,6 +27,7 @@ use crate::{
     Budget, Error, Group, Limits,
     arena::Arena,
     budget::Limit,
+    caller::Caller,
     collective::{Agreement, Collectives},
     epoch::EpochSlots,
     notify::queue::UnexpectedQueue,
@@ -110,7 +111,7 @@ pub struct World<'a, L> {
     /// Calls since this rank has looked for notifications.
     pub(crate) calls: Cell<u8>,
     /// Where the program has called last.
-    pub(crate) place: Cell<Option<&'static Location<'static>>>,
+    pub(crate) place: Cell<Caller>,
 }
 
 /// A world that not all ranks have joined yet.
@@ -369,7 +370,7 @@ impl<'a, L: Link> World<'a, L> {
             spares: Cell::new(Spares::NONE),
             polls: Cell::new(POLLS),
             calls: Cell::new(0),
-            place: Cell::new(None),
+            place: Cell::new(Caller::place()),
         }
     }
 
@@ -429,7 +430,7 @@ impl<'a, L: Link> World<'a, L> {
 
     /// Where the program has called Flagpost last: the call that has failed, if one has just done
     /// so. Calls that have succeeded in their fast path (a `put`, a `put_notify`, an answer that is
-    /// there) are left out.
+    /// there) are left out. None on bare metal, unless the feature `places` is on.
     ///
     /// # Example
     /// ```
@@ -444,7 +445,7 @@ impl<'a, L: Link> World<'a, L> {
     /// # });
     /// ```
     pub fn last_call(&self) -> Option<&'static Location<'static>> {
-        self.place.get()
+        self.place.get().location()
     }
 
     /// All ranks that are known to be lost, in ascending order. Does not wait.

@@ -9,13 +9,14 @@
 //! touches 3 lines of its window, to invalidate and to allow stores there. Measured:
 //! `tests/host/lines.rs`.
 
-use core::{cell::Cell, panic::Location};
+use core::cell::Cell;
 
 use flagpost_link::{Expected, Link, Rank, Wants};
 
 use super::Tag;
 use crate::{
     Budget, Error, Missing, Timeout, Waiting, World,
+    caller::Caller,
     complete::{Complete, Sealed},
     immediate::{Notification, unpack, wildcards},
     window::{Closed, Core, Lines, fast::declined},
@@ -218,21 +219,21 @@ impl<'r, L: Link> Request<'r, L> {
         {
             return Ok(Some(status));
         }
-        self.test_long(Location::caller())
+        self.test_long(Caller::place())
     }
 
     /// [`test`](Self::test).
     #[inline(never)]
-    fn test_long(&mut self, place: &'static Location<'static>) -> Result<Option<Status>, Error> {
+    fn test_long(&mut self, place: Caller) -> Result<Option<Status>, Error> {
         let world = self.world;
         // A hit touches nothing of the world but the queue's head.
         let missing = |this: &Self| {
-            world.place.set(Some(place));
+            world.place.set(place);
             this.missing(this.left())
         };
         let found = world.wait().once(self, Self::test_all, missing);
         if found.is_err() {
-            world.place.set(Some(place));
+            world.place.set(place);
         }
         found
     }
@@ -306,7 +307,7 @@ impl<'r, L: Link> Request<'r, L> {
         {
             return Ok(status);
         }
-        self.wait_long(Location::caller())
+        self.wait_long(Caller::place())
     }
 
     /// [`wait`](Self::wait), as long as `budget` says.
@@ -332,14 +333,14 @@ impl<'r, L: Link> Request<'r, L> {
     #[track_caller]
     pub fn wait_within(&mut self, budget: Budget) -> Result<Status, Error> {
         tries!(self.world, looks);
-        let place = Location::caller();
+        let place = Caller::place();
         self.world.within(budget, || self.wait_long(place))
     }
 
     #[inline(never)]
-    fn wait_long(&mut self, place: &'static Location<'static>) -> Result<Status, Error> {
+    fn wait_long(&mut self, place: Caller) -> Result<Status, Error> {
         let (world, source, left) = (self.world, self.source(), &Cell::new(0));
-        world.place.set(Some(place));
+        world.place.set(place);
         world.wait().taking().until(
             || {
                 if L::FAST

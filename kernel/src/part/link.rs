@@ -345,7 +345,7 @@ impl<L: Link> Waiting for PartLink<'_, L> {
     #[inline(always)]
     fn step(&self, step: Step<'_>) {
         match step {
-            Step::Called(place) | Step::Looks(place) => self.part.world.place.set(Some(place)),
+            Step::Called(place) | Step::Looks(place) => self.part.world.place.set(place.into()),
             Step::Expected(key, offset, bytes, what) => {
                 if let Ok(at) = self.at(key, offset, bytes) {
                     let step = Step::Expected(self.part.share, at, bytes, what);
