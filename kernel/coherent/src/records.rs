@@ -68,8 +68,8 @@ impl<M: Records, const PEERS: usize> RecordMail<M, PEERS> {
         if !self.at_once.get() || to.get() >= self.base.size() || to == self.base.rank() {
             return false;
         }
-        let (Ok(place), Some(Peer { out, inbox }), Some(facing)) = (
-            self.base.resolve(key, offset, data.len()),
+        let (Some(place), Some(Peer { out, inbox }), Some(facing)) = (
+            self.base.resolve_to_send(key, offset, data.len()),
             self.peer(to),
             self.facing.get(to.index()),
         ) else {

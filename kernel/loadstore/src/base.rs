@@ -104,6 +104,15 @@ impl<M: Machine, A: Atomics<M>> Base<M, A> {
         }
     }
 
+    /// [`resolve`](Self::resolve), for an offset that only travels: the machine of this rank does
+    /// not check it again, and with a constant `len` this is one comparison.
+    #[inline(always)]
+    pub fn resolve_to_send(&self, key: Key, offset: usize, len: usize) -> Option<usize> {
+        let last = self.machine.memory_size().checked_sub(len)?;
+        let start = key.start(M::LINE).checked_add(offset)?;
+        (start <= last).then_some(start)
+    }
+
     // ---- Rings ----
 
     /// The region that `owner`'s rings are in.

@@ -44,7 +44,7 @@ use super::{Tag, notice::Notice};
 use crate::{
     Error, Window,
     rma::{Target, Unsaid},
-    window::{Core, fast::place},
+    window::{Core, fast::place_alike},
 };
 
 impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
@@ -174,7 +174,7 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
         let immediate = core.check_tag(tag)?;
         let place = (piece.key, piece.inside::<T>(index, data.len())?);
         let (link, bytes) = (world.link(), bytemuck::cast_slice(data));
-        let (inline, op) = (core.inline.get(), Pending::new(link));
+        let (inline, op) = (core.inline(), Pending::new(link));
         world
             .wait()
             .retry(|| link.put_immediate(to, place, bytes, immediate, inline, &op))
@@ -263,10 +263,10 @@ fn fast_put_notify<T: Pod, L: Link>(
     data: &[T],
     tag: Tag,
 ) -> bool {
-    if !core.inline.get() {
+    if !core.inline_alike() {
         return false;
     }
-    let Some(place) = place::<T, L>(core, to, index, data.len()) else {
+    let Some(place) = place_alike::<T, L>(core, to, index, data.len()) else {
         return false;
     };
     let (link, bytes) = (core.world.link(), bytemuck::cast_slice(data));

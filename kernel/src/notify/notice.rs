@@ -258,7 +258,7 @@ impl<L: Link> Core<'_, L> {
                 self.world.check_rank(to)?;
                 return Ok(Checked::Immediate {
                     immediate: self.check_tag(tag)?,
-                    inline: self.inline.get(),
+                    inline: self.inline(),
                 });
             }
             Notice::Word(changed) => changed,

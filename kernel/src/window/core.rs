@@ -47,8 +47,7 @@ pub struct Core<'w, L> {
     pub(crate) own: Piece,
     pub(crate) pieces: Pieces<'w>,
     pub(crate) model: Model,
-    /// Short data of notified puts may travel with their notifications.
-    pub(crate) inline: Cell<bool>,
+    inline: Cell<Inline>,
     pub(crate) id: u16,
     /// The immediate of this rank's notifications of this window, with tag 0.
     pub(crate) immediate: u32,
@@ -70,6 +69,26 @@ pub struct Core<'w, L> {
     pub(crate) passive: Passive,
     /// Notification counters.
     pub(crate) counters: Counters<'w>,
+}
+
+/// May short data of notified puts travel with their notifications?
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Inline {
+    Never,
+    /// They may.
+    Placed,
+    /// They may, and the pieces lie alike: a fast path asks for both by one look.
+    Alike,
+}
+
+impl Inline {
+    const fn of(inline: bool, pieces: Pieces<'_>) -> Self {
+        match (inline, pieces) {
+            (false, _) => Self::Never,
+            (true, Pieces::Same) => Self::Alike,
+            (true, _) => Self::Placed,
+        }
+    }
 }
 
 /// Where the ranks' pieces lie.
@@ -159,7 +178,7 @@ impl<'w, L: Link> Core<'w, L> {
                 window: id,
                 tag: Tag(0),
             }),
-            inline: Cell::new(true),
+            inline: Cell::new(Inline::of(true, pieces)),
             passive: Passive::new(world.rank()),
             left: Cell::new(false),
             requested: Requested::none(),
@@ -170,8 +189,25 @@ impl<'w, L: Link> Core<'w, L> {
     /// Makes it a window with no piece, of what `words` list.
     pub(crate) fn attaches(&mut self, words: &'w [Cell<u32>], regions: u16) {
         self.pieces = Pieces::Attached { words, regions };
+        self.set_inline(self.inline());
         self.own.bytes = 0;
         self.all = EVERYTHING;
+    }
+
+    /// [`Window::set_inline`](super::Window::set_inline).
+    pub(crate) fn set_inline(&self, inline: bool) {
+        self.inline.set(Inline::of(inline, self.pieces));
+    }
+
+    /// May short data of notified puts travel with their notifications?
+    pub(crate) fn inline(&self) -> bool {
+        self.inline.get() != Inline::Never
+    }
+
+    /// They may, and the pieces lie alike.
+    #[inline(always)]
+    pub(crate) fn inline_alike(&self) -> bool {
+        self.inline.get() == Inline::Alike
     }
 
     pub(crate) fn kind(&self) -> Kind {

@@ -44,7 +44,21 @@ pub(crate) fn place<T, L: Link>(
     index: usize,
     count: usize,
 ) -> Option<(Key, usize)> {
-    if !matches!(core.pieces, Pieces::Same) || rank.get() >= core.world.size() {
+    if !matches!(core.pieces, Pieces::Same) {
+        return None;
+    }
+    place_alike::<T, L>(core, rank, index, count)
+}
+
+/// The same in a window whose pieces lie alike.
+#[inline]
+pub(crate) fn place_alike<T, L: Link>(
+    core: &Core<'_, L>,
+    rank: Rank,
+    index: usize,
+    count: usize,
+) -> Option<(Key, usize)> {
+    if rank.get() >= core.world.size() {
         return None;
     }
     Some((core.own.key, core.own.inside::<T>(index, count).ok()?))

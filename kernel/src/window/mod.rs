@@ -206,6 +206,6 @@ impl<'w, T: Pod, L: Link, S> Window<'w, T, L, S> {
     /// later put of the same bytes must wait for, and of what a counter may overtake. For this rank
     /// only.
     pub fn set_inline(&self, inline: bool) {
-        self.core.inline.set(inline);
+        self.core.set_inline(inline);
     }
 }
