@@ -72,7 +72,7 @@ fn every_public_call_says_where_it_was_called() {
                 let notes = [
                     "note_place()",
                     "noted(",
-                    "Location::caller()",
+                    "Caller::place()",
                     ".wait()",
                     ".wait_for(",
                 ];
